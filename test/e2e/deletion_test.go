@@ -17,6 +17,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -84,7 +85,7 @@ func objectsIn(ctx context.Context, ns *framework.TestNamespace) []string {
 	for _, list := range []client.ObjectList{
 		&resourcesv1alpha1.ManagedResourceList{}, &appsv1.StatefulSetList{}, &appsv1.ControllerRevisionList{}, &batchv1.JobList{},
 		&coordinationv1.LeaseList{}, &corev1.ConfigMapList{}, &corev1.PersistentVolumeClaimList{}, &corev1.PodList{},
-		&corev1.SecretList{}, &corev1.ServiceAccountList{}, &corev1.ServiceList{}, &policyv1.PodDisruptionBudgetList{},
+		&corev1.SecretList{}, &corev1.ServiceAccountList{}, &corev1.ServiceList{}, &policyv1.PodDisruptionBudgetList{}, &networkingv1.NetworkPolicyList{},
 		&rbacv1.RoleList{}, &rbacv1.RoleBindingList{},
 	} {
 		Expect(ns.Client.List(ctx, list, client.InNamespace(ns.Name))).To(Succeed())

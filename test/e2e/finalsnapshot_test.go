@@ -5,6 +5,7 @@
 package e2e_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -104,6 +105,37 @@ var _ = Describe("The final snapshot", func() {
 		Expect(ns.Client.List(ctx, claims, client.InNamespace(ns.Name))).To(Succeed())
 		Expect(claims.Items).To(BeEmpty())
 	}, SpecTimeout(specTimeout))
+
+	DescribeTable("contains each write that etcd acknowledges until the members of a deleted Etcd have stopped",
+		func(ctx SpecContext, replicas int32) {
+			ns := seed.NewNamespace(ctx, "deletion-writes")
+			create := func() *druidv1alpha1.Etcd {
+				etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(replicas), withLocalStore(ns), withRareSnapshots, withDeleteAll)
+				ns.Create(ctx, etcd)
+				ns.EventuallyReady(ctx, etcd)
+
+				return etcd
+			}
+			etcd := create()
+			eventuallySnapshot(ctx, ns, etcd, "main-full-snap", 0)
+			writeLog := ns.NewWriteLog(etcd)
+			writeLog.Write(ctx, 10)
+			Expect(ns.Client.Delete(ctx, etcd)).To(Succeed())
+			rejected := writeLog.WriteUntilRejected(ctx)
+			AddReportEntry("rejected", fmt.Sprintf("after %d writes: %s", len(writeLog.Written()), rejected), ReportEntryVisibilityAlways)
+			Expect(len(writeLog.Written())).To(BeNumerically(">", 10), "the client wrote while the snapshot was taken")
+			Eventually(func() bool { return ns.IsGone(ctx, etcd) }).
+				WithContext(ctx).WithTimeout(framework.ReadyTimeout).WithPolling(framework.PollInterval).Should(BeTrue(), ns.State)
+
+			By("creating the Etcd again from the store")
+			etcd = create()
+			restored := ns.NewWriteLog(etcd)
+			restored.ExpectContained(ctx, writeLog.Written())
+			restored.Write(ctx, 1)
+		},
+		Entry("with one member", int32(1), SpecTimeout(specTimeout)),
+		Entry("with three members", int32(3), SpecTimeout(specTimeout)),
+	)
 
 	It("is attempted three times before a cluster hibernates and keeps its volumes", func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "hibernation-unsaved")

@@ -12,6 +12,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -69,6 +70,31 @@ var _ = Describe("An Etcd whose Secrets are missing", func() {
 		Expect(framework.Condition(etcd, "SecretsAvailable").Status).To(BeEquivalentTo("True"))
 		eventuallySnapshot(ctx, ns, etcd, "main-full-snap", 0)
 		Expect(snapshots(ns, "Full-")).NotTo(BeEmpty())
+
+		By("keeping a Secret that a user deletes while it is used")
+		server := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns.Name, Name: "client-server"}}
+		Eventually(func(g Gomega) {
+			g.Expect(ns.Client.Get(ctx, client.ObjectKeyFromObject(server), server)).To(Succeed())
+			g.Expect(server.Finalizers).To(ContainElement("druid.gardener.cloud/etcd-druid"))
+		}).WithContext(ctx).WithTimeout(framework.ReconcileTimeout).WithPolling(framework.PollInterval).Should(Succeed())
+		Expect(ns.Client.Delete(ctx, server)).To(Succeed())
+		ns.Eventually(ctx, etcd, func(g Gomega) {
+			condition := framework.Condition(etcd, "SecretsAvailable")
+			g.Expect(condition.Reason).To(Equal("SecretsTerminating"))
+			g.Expect(condition.Message).To(And(ContainSubstring("client-server"), ContainSubstring("spec.etcd.clientUrlTls.serverTLSSecretRef")))
+		})
+
+		By("completing the deletion after the spec names another Secret")
+		replacement := authority.Server("client-server-2", framework.ServerNames("main", ns.Name)...)
+		ns.Create(ctx, replacement)
+		ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
+			etcd.Spec.Etcd.ClientUrlTLS.ServerTLSSecretRef.Name = "client-server-2"
+		})
+		ns.EventuallyReady(ctx, etcd)
+		Eventually(func() error { return ns.Client.Get(ctx, client.ObjectKeyFromObject(server), server) }).WithContext(ctx).WithTimeout(framework.ReconcileTimeout).WithPolling(framework.PollInterval).Should(MatchError(apierrors.IsNotFound, "IsNotFound"))
+		ns.Eventually(ctx, etcd, func(g Gomega) {
+			g.Expect(framework.Condition(etcd, "SecretsAvailable").Status).To(BeEquivalentTo("True"))
+		})
 	}, SpecTimeout(specTimeout))
 })
 

@@ -59,6 +59,59 @@ var _ = Describe("A cluster of three members stays healthy", func() {
 		}
 	}, SpecTimeout(specTimeout))
 
+	It("when a member needs a raft snapshot while peer TLS is enabled", func(ctx SpecContext) {
+		ns := seed.NewNamespace(ctx, "peer-tls-behind")
+		clients, peers := framework.NewAuthority("e2e-clients"), framework.NewAuthority("e2e-peers")
+		certificate := clients.Client("client-client")
+		ns.Create(ctx,
+			clients.Bundle("client-ca"), clients.Server("client-server", framework.ServerNames("main", ns.Name)...), certificate,
+			peers.Bundle("peer-ca"), peers.Server("peer-server", framework.PeerNames("main", ns.Name)...),
+		)
+		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(3), fixture.WithClientTLS(), func(etcd *druidv1alpha1.Etcd) {
+			etcd.Spec.Etcd.SnapshotCount = new(int64(100))
+		})
+		ns.Create(ctx, etcd)
+		ns.EventuallyReady(ctx, etcd)
+		before := podsByName(ctx, ns)
+		writeLog := ns.NewWriteLog(etcd)
+		writeLog.TLS = framework.WithCertificate(clients.ClientConfig("main-client"), certificate)
+
+		By("enabling peer TLS with an image that does not exist, so that the first member is away")
+		ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
+			fixture.WithPeerTLS()(etcd)
+			etcd.Spec.Etcd.Image = new(brokenImage)
+		})
+		ns.Eventually(ctx, etcd, func(g Gomega) { g.Expect(replacedInOrder(ctx, ns, before)).To(HaveLen(1)) })
+		for name, pod := range podsByName(ctx, ns) {
+			if pod.UID == before[name].UID {
+				writeLog.WriteManyTo(ctx, &pod, 6000)
+
+				break
+			}
+		}
+
+		By("correcting the image")
+		ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.Image = nil })
+		ns.Eventually(ctx, etcd, func(g Gomega) {
+			g.Expect(framework.Condition(etcd, "AllMembersReady")).To(And(HaveField("Reason", "RaftSnapshotBlocked"), HaveField("Message", ContainSubstring("has no peer TLS and cannot send a raft snapshot"))))
+			g.Expect(framework.Condition(etcd, "Ready")).To(HaveField("Status", BeEquivalentTo("True")))
+		})
+
+		By("disabling peer TLS, and enabling it again")
+		ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
+			etcd.Spec.Etcd.PeerUrlTLS = nil
+			metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, "druid.gardener.cloud/peer-tls", "off")
+		})
+		ns.EventuallyReady(ctx, etcd)
+		ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
+			fixture.WithPeerTLS()(etcd)
+			delete(etcd.Annotations, "druid.gardener.cloud/peer-tls")
+		})
+		ns.EventuallyReady(ctx, etcd)
+		Expect(peerTLSEnabled(ctx, ns)).To(HaveEach("true"))
+		writeLog.ExpectComplete(ctx)
+	}, SpecTimeout(specTimeout))
+
 	It("when TLS is disabled during hibernation", SpecPriority(8), func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "peer-tls-hibernated")
 		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(3))

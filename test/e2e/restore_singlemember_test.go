@@ -6,11 +6,16 @@ package e2e_test
 
 import (
 	"context"
+	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
+	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -66,7 +71,69 @@ var _ = Describe("A single member whose data directory is deleted", func() {
 			g.Expect(max(lastRevision(ctx, ns, "main-full-snap"), lastRevision(ctx, ns, "main-delta-snap"))).To(BeNumerically(">=", after.Revision))
 		}).WithContext(ctx).WithTimeout(framework.ReadyTimeout).WithPolling(framework.PollInterval).Should(Succeed(), ns.State)
 	}, SpecTimeout(specTimeout))
+
+	It("is reported if the store was reset to an earlier state, until a user accepts the loss", SpecPriority(10), func(ctx SpecContext) {
+		ns := seed.NewNamespace(ctx, "rollback")
+		etcd := fixture.Etcd(fixture.WithName("main"), withLocalStore(ns))
+		ns.Create(ctx, etcd)
+		ns.EventuallyReady(ctx, etcd)
+		writeLog := ns.NewWriteLog(etcd)
+		writeLog.Write(ctx, 20)
+		eventuallyStored(ctx, ns, etcd, writeLog.Revision)
+		earlier := snapshots(ns, "")
+
+		By("writing more keys, and waiting until the operator records their revision")
+		writeLog.Write(ctx, 200)
+		eventuallyStored(ctx, ns, etcd, writeLog.Revision)
+		Eventually(func(g Gomega) {
+			g.Expect(recordedRevision(ctx, ns)).To(BeNumerically(">=", writeLog.Revision))
+		}).WithContext(ctx).WithTimeout(7*time.Minute).WithPolling(framework.PollInterval).Should(Succeed(), ns.State)
+
+		By("resetting the store, and deleting all files on the volume")
+		for _, path := range snapshots(ns, "") {
+			if !slices.Contains(earlier, path) {
+				Expect(os.Remove(path)).To(Succeed())
+			}
+		}
+		pod, directory := ns.Pod(ctx, etcd), ns.VolumeDir(ctx, etcd)
+		removeContents(directory)
+		ns.Kill(ctx, pod)
+		ns.EventuallyReplaced(ctx, etcd, pod)
+
+		By("reporting the loss")
+		ns.Eventually(ctx, etcd, func(g Gomega) {
+			condition := framework.Condition(etcd, "RevisionConfirmed")
+			g.Expect(condition).To(And(HaveField("Status", BeEquivalentTo("False")), HaveField("Reason", "RevisionRolledBack")))
+			g.Expect(etcd.Status.LastErrors).To(BeEmpty(), "gardenlet waits while there are errors")
+		})
+		match := regexp.MustCompile(`accept-revision=(\d+)`).FindStringSubmatch(framework.Condition(etcd, "RevisionConfirmed").Message)
+		Expect(match).To(HaveLen(2))
+
+		By("accepting the loss")
+		ns.Follow(ctx, "operations/alerts.md", "Accept the loss", map[string]string{"NAMESPACE": ns.Name, "NAME": "main", "REVISION": match[1]})
+		ns.Eventually(ctx, etcd, func(g Gomega) {
+			g.Expect(framework.Condition(etcd, "RevisionConfirmed")).To(HaveField("Status", BeEquivalentTo("True")))
+			g.Expect(etcd.Annotations).NotTo(HaveKey("druid.gardener.cloud/accept-revision"))
+		})
+	}, SpecTimeout(2*specTimeout))
 })
+
+// recordedRevision returns the revision in the record of the operator. 0: none is recorded.
+func recordedRevision(ctx context.Context, ns *framework.TestNamespace) int64 {
+	GinkgoHelper()
+
+	mr := &resourcesv1alpha1.ManagedResource{}
+	Expect(ns.Client.Get(ctx, client.ObjectKey{Namespace: ns.Name, Name: "druid-main"}, mr)).To(Succeed())
+
+	record := struct {
+		Evidence struct {
+			HighestRevision int64 `json:"highestRevision"`
+		} `json:"evidence"`
+	}{}
+	Expect(json.Unmarshal([]byte(mr.Annotations["etcd-druid.extensions.gardener.cloud/state"]), &record)).To(Succeed())
+
+	return record.Evidence.HighestRevision
+}
 
 // eventuallySnapshot waits until the Lease reports a snapshot with this revision or a later one.
 func eventuallySnapshot(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd, lease string, revision int64) {

@@ -111,6 +111,7 @@ var _ = Describe("The pages for users", func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(writeLog.TLS.RootCAs.Equal(old.RootCAs)).To(BeFalse())
 		writeLog.ExpectComplete(ctx)
+		Expect(writeLog.TLS.Certificates[0].Leaf.Subject.CommonName).To(Equal("etcd-application"))
 		Expect(writeLog.TryWrite(ctx, old)).NotTo(Succeed(), "etcd no longer trusts the old CA")
 	}, SpecTimeout(specTimeout))
 })

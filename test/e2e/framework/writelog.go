@@ -68,14 +68,48 @@ func (l *WriteLog) Write(ctx context.Context, count int) {
 	}
 }
 
+// WriteUntilRejected writes new keys one after the other until etcd acknowledges no write for five seconds. It returns the error of the first
+// write after the last acknowledged one.
+func (l *WriteLog) WriteUntilRejected(ctx context.Context) error {
+	GinkgoHelper()
+
+	client := l.connect(ctx, l.credentials(ctx))
+	defer client.Close()
+
+	var rejected error
+	for acknowledged := time.Now(); time.Since(acknowledged) < 5*time.Second && ctx.Err() == nil; {
+		key := fmt.Sprintf("%s%06d", keyPrefix, len(l.written))
+		call, cancel := context.WithTimeout(ctx, attemptTimeout)
+		response, err := client.Put(call, key, key)
+		cancel()
+		if err != nil {
+			if rejected == nil {
+				rejected = err
+			}
+
+			continue
+		}
+		l.written[key], l.Revision = key, response.Header.Revision
+		acknowledged, rejected = time.Now(), nil
+	}
+
+	return rejected
+}
+
 // WriteMany writes count new keys with values of 512 bytes, many of them in parallel, and expects that etcd
 // acknowledges each.
 func (l *WriteLog) WriteMany(ctx context.Context, count int) {
 	GinkgoHelper()
+	l.WriteManyTo(ctx, l.ns.Pod(ctx, l.etcd), count)
+}
+
+// WriteManyTo is WriteMany through the member in a pod.
+func (l *WriteLog) WriteManyTo(ctx context.Context, pod *corev1.Pod, count int) {
+	GinkgoHelper()
 
 	const writers = 16
 
-	client := l.connect(ctx, l.credentials(ctx))
+	client := l.connectTo(ctx, pod.Status.PodIP, l.credentials(ctx))
 	defer client.Close()
 
 	var (
