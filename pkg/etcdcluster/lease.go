@@ -11,7 +11,9 @@ import (
 	"strings"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
@@ -95,8 +97,36 @@ type Lease struct {
 	// Store is the location of the snapshots that the Lease records, from an annotation of the operator. Empty: unknown, or a Lease of a
 	// member.
 	Store string
+	// AwaitsReset is true for the Lease of full snapshots until the care controller recreates it: it may record a snapshot that was taken while
+	// etcd rejected writes. Holder and RenewTime are zero then.
+	AwaitsReset bool
 	// TLSEnabled is the scheme of the peer URLs that the sidecar reports for its member. Nil: it has not reported any.
 	TLSEnabled *bool
+}
+
+// LeaseFor returns what the Lease of a member or of snapshots records.
+func LeaseFor(object *coordinationv1.Lease) Lease {
+	lease := Lease{
+		Exists:       true,
+		Name:         object.Name,
+		UID:          object.UID,
+		OwnerUID:     controllerUID(object),
+		Holder:       ptr.Deref(object.Spec.HolderIdentity, ""),
+		CreationTime: object.CreationTimestamp.Time,
+		Store:        object.Annotations[druidv1alpha1.LeaseAnnotationStore],
+		AwaitsReset:  object.Annotations[druidv1alpha1.LeaseAnnotationAwaitsReset] == "true",
+	}
+	if object.Spec.RenewTime != nil {
+		lease.RenewTime = object.Spec.RenewTime.Time
+	}
+	if lease.AwaitsReset {
+		lease.Holder, lease.RenewTime = "", time.Time{}
+	}
+	if value, set := object.Annotations[druidv1alpha1.MemberTLSEnabledAnnotation]; set {
+		lease.TLSEnabled = new(value == "true")
+	}
+
+	return lease
 }
 
 // RecordsEarlierSnapshot is true for a Lease of snapshots that was recreated while a member ran, and records a snapshot from before. The

@@ -10,7 +10,6 @@ import (
 	"slices"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
@@ -26,7 +25,7 @@ func (r *reader) readLeases(ctx context.Context) {
 		return
 	}
 	for i := range list.Items {
-		lease := leaseFor(&list.Items[i])
+		lease := etcdcluster.LeaseFor(&list.Items[i])
 		switch {
 		case lease.Name == helper.FullSnapshotLeaseName(r.etcd):
 			r.observation.FullSnapshotLease = lease
@@ -37,24 +36,4 @@ func (r *reader) readLeases(ctx context.Context) {
 		}
 	}
 	slices.SortFunc(r.observation.MemberLeases, func(a, b etcdcluster.Lease) int { return cmp.Compare(a.Name, b.Name) })
-}
-
-func leaseFor(object *coordinationv1.Lease) etcdcluster.Lease {
-	lease := etcdcluster.Lease{
-		Exists:       true,
-		Name:         object.Name,
-		UID:          object.UID,
-		OwnerUID:     ownerUID(object),
-		Holder:       ptr.Deref(object.Spec.HolderIdentity, ""),
-		CreationTime: object.CreationTimestamp.Time,
-		Store:        object.Annotations[druidv1alpha1.LeaseAnnotationStore],
-	}
-	if object.Spec.RenewTime != nil {
-		lease.RenewTime = object.Spec.RenewTime.Time
-	}
-	if value, set := object.Annotations[druidv1alpha1.MemberTLSEnabledAnnotation]; set {
-		lease.TLSEnabled = new(value == "true")
-	}
-
-	return lease
 }

@@ -127,7 +127,9 @@ var _ = Describe("A restore", func() {
 		})
 		Expect(eventuallyIgnored(ctx, ns)).To(ContainSubstring("could not restore from the store"))
 		Expect(ns.Claim(ctx, etcd).UID).To(Equal(claim.UID))
-		Expect(framework.Condition(etcd, "Ready").Status).NotTo(BeEquivalentTo("True"))
+		ns.Eventually(ctx, etcd, func(g Gomega) {
+			g.Expect(framework.Condition(etcd, "Ready").Status).To(BeEquivalentTo("False"))
+		})
 	}, SpecTimeout(specTimeout))
 })
 

@@ -147,6 +147,52 @@ var _ = Describe("A restored cluster that rejects writes", func() {
 		expectEmptyLease(ctx)
 	})
 
+	It("resets the Lease again in the next reconciliation if it could not after the members accepted writes", func(ctx SpecContext) {
+		r.Members = recordingMembers{members{cluster}, func() {
+			r.Client = interceptor.NewClient(c.(client.WithWatch), interceptor.Funcs{
+				Delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error {
+					return errors.New("unavailable")
+				},
+			})
+		}}
+		r.Reader = reader
+		_, err := r.Reconcile(ctx, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(etcd)})
+		Expect(err).To(MatchError(ContainSubstring("resetting Lease main-full-snap: unavailable")))
+		Expect(cluster.RejectsWrites()).To(BeFalse())
+
+		By("not counting what the sidecar records")
+		Expect(c.Get(ctx, client.ObjectKeyFromObject(lease), lease)).To(Succeed())
+		lease.Spec.HolderIdentity, lease.Spec.RenewTime = new("43"), new(metav1.NewMicroTime(r.Clock.Now()))
+		Expect(c.Update(ctx, lease)).To(Succeed())
+		counted := etcdcluster.LeaseFor(lease)
+		Expect(counted.Holder).To(BeEmpty())
+		Expect(counted.RenewTime).To(BeZero())
+		r.Observer.(*observed).FullSnapshotLease, r.Observer.(*observed).Etcd.Alarms = counted, nil
+
+		By("resetting the Lease, once")
+		r.Client = c
+		reconcileOnce(ctx)
+		expectEmptyLease(ctx)
+		Expect(etcdcluster.LeaseFor(lease).AwaitsReset).To(BeFalse())
+		lease.Spec.HolderIdentity = new("44")
+		Expect(c.Update(ctx, lease)).To(Succeed())
+		r.Observer.(*observed).FullSnapshotLease = etcdcluster.LeaseFor(lease)
+		reconcileOnce(ctx)
+		Expect(c.Get(ctx, client.ObjectKeyFromObject(lease), lease)).To(Succeed())
+		Expect(lease.Spec.HolderIdentity).To(HaveValue(Equal("44")))
+	})
+
+	It("rejects writes until the etcd controller has created a missing Lease", func(ctx SpecContext) {
+		etcd.Spec.Backup.Store.Provider, etcd.Spec.Backup.Store.Container = new(druidv1alpha1.StorageProvider("S3")), new("bucket")
+		Expect(c.Update(ctx, etcd)).To(Succeed())
+		Expect(c.Delete(ctx, lease)).To(Succeed())
+		r.Observer.(*observed).FullSnapshotLease = etcdcluster.Lease{}
+		r.Reader = reader
+		_, err := r.Reconcile(ctx, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(etcd)})
+		Expect(err).To(MatchError(ContainSubstring("main-full-snap before the members accept writes again: it does not exist")))
+		Expect(cluster.RejectsWrites()).To(BeTrue())
+	})
+
 	It("rejects writes while the Leases cannot be read", func(ctx SpecContext) {
 		r.Observer.(*observed).FullSnapshotLease = etcdcluster.Lease{}
 		r.Observer.(*observed).Failures = []etcdcluster.ReadFailure{{Section: etcdcluster.SectionLeases, Message: "timeout"}}

@@ -120,9 +120,7 @@ func lease(ctx context.Context, reader client.Reader, etcd *druidv1alpha1.Etcd, 
 		return etcdcluster.Lease{}, fmt.Errorf("reading Lease %s: %w", name, err)
 	}
 
-	return etcdcluster.Lease{
-		Exists: true, Name: name, Holder: ptr.Deref(lease.Spec.HolderIdentity, ""), Store: lease.Annotations[druidv1alpha1.LeaseAnnotationStore],
-	}, nil
+	return etcdcluster.LeaseFor(lease), nil
 }
 
 func (r *Reconciler) readJob(ctx context.Context, etcd *druidv1alpha1.Etcd, obs *observation) error {
