@@ -128,7 +128,7 @@ var _ = Describe("A restore", func() {
 		Expect(eventuallyIgnored(ctx, ns)).To(ContainSubstring("could not restore from the store"))
 		Expect(ns.Claim(ctx, etcd).UID).To(Equal(claim.UID))
 		ns.Eventually(ctx, etcd, func(g Gomega) {
-			g.Expect(framework.Condition(etcd, "Ready").Status).To(BeEquivalentTo("False"))
+			g.Expect(framework.Condition(etcd, "Ready").Status).NotTo(BeEquivalentTo("True"))
 		})
 	}, SpecTimeout(specTimeout))
 })
