@@ -27,6 +27,9 @@ func sidecarContainer(v Values) corev1.Container {
 	}
 }
 
+// variablePodUID is the environment variable of the sidecar with the UID of its pod.
+const variablePodUID = "POD_UID"
+
 // sidecarEnvironment names the member: the sidecar takes its ordinal or address from POD_NAME.
 func sidecarEnvironment(v Values) []corev1.EnvVar {
 	var environment []corev1.EnvVar
@@ -37,6 +40,9 @@ func sidecarEnvironment(v Values) []corev1.EnvVar {
 		environment = append(environment, podspec.FieldVariable("POD_NAME", "metadata.name"))
 	}
 	environment = append(environment, podspec.FieldVariable("POD_NAMESPACE", "metadata.namespace"))
+	if len(restoreArgs(v)) > 0 {
+		environment = append(environment, podspec.FieldVariable(variablePodUID, "metadata.uid"))
+	}
 	if v.Store != nil {
 		environment = append(environment, v.Store.Environment(backupstore.Primary)...)
 	}

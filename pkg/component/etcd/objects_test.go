@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -109,6 +110,19 @@ var _ = Describe("Objects", func() {
 			"p-test-0": []any{"http://test-0.test-peer.test-ns.svc:2380", "http://one.example.com", "http://two.example.com"},
 		}))
 		Expect(config).To(HaveKeyWithValue("member-name-prefix", "p"))
+	})
+
+	It("should restore a member with its own name and all its peer URLs, in a cluster of its own", func() {
+		objects := render(inputOf(fixture.WithReplicas(3), fixture.WithStore("S3"), func(obj *druidv1alpha1.Etcd) {
+			obj.Spec.Etcd.AdditionalAdvertisePeerURLs = []druidv1alpha1.MemberPeerURLs{{MemberName: "test-0", URLs: []string{"http://one.example.com"}}}
+		})())
+		config, sidecar := configOf(objects), container(objects, "backup-restore")
+		urls := config["initial-advertise-peer-urls"].(map[string]any)["test-0"].([]any)
+		Expect(urls).To(HaveLen(2))
+		Expect(sidecar.Args).To(ContainElements("--name=test-0", "--initial-cluster-token=$(POD_UID)",
+			fmt.Sprintf("--initial-advertise-peer-urls=%s", urls[0]), fmt.Sprintf("--initial-advertise-peer-urls=%s", urls[1]),
+			fmt.Sprintf("--initial-cluster=test-0=%s,test-0=%s", urls...)))
+		Expect(sidecar.Env).To(ContainElement(And(HaveField("Name", "POD_UID"), HaveField("ValueFrom.FieldRef.FieldPath", "metadata.uid"))))
 	})
 
 	It("should use every port of the spec everywhere", func() {

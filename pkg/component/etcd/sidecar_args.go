@@ -30,10 +30,29 @@ func sidecarArgs(v Values) []string {
 			"--etcd-connection-timeout=5m",
 			"--use-etcd-wrapper=true",
 		},
+		restoreArgs(v),
 		heartbeatArgs(v),
 		[]string{fmt.Sprintf("--embedded-etcd-quota-bytes=%d", v.Etcd.Quota.Value())},
 		electionArgs(v),
 	)
+}
+
+// restoreArgs give a restored member the name and the peer URLs of its configuration. Without them the sidecar restores a member with the peer
+// URL of localhost, registers the configured ones after etcd has started, and stops etcd if they use TLS. Each restart of a single member takes
+// the sidecar more than half a minute, because it requests the member list from a Service without endpoints. Only the first member of a cluster
+// is ever restored. The token makes the cluster ID differ from those of earlier clusters: a member of one that returns cannot join.
+func restoreArgs(v Values) []string {
+	if v.Store == nil || v.Bootstrap != nil || v.MembersByAddress || len(v.Members) == 0 {
+		return nil
+	}
+	first, entries := v.Members[0], []string{}
+	args := []string{"--name=" + first.Name, "--initial-cluster-token=$(" + variablePodUID + ")"}
+	for _, url := range peerURLs(v, first) {
+		entries = append(entries, first.Name+"="+url)
+		args = append(args, "--initial-advertise-peer-urls="+url)
+	}
+
+	return append(args, "--initial-cluster="+strings.Join(entries, ","))
 }
 
 // storeArgs configure snapshots and their store. Without a store the sidecar only checks the integrity of the data.
