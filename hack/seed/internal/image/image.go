@@ -157,7 +157,12 @@ func layer(s Spec) ([]byte, error) {
 		return nil, l.err
 	}
 
-	return l.buffer.Bytes(), l.tar.Close()
+	// Close writes the padding of the last file and the end of the archive.
+	if err := l.tar.Close(); err != nil {
+		return nil, err
+	}
+
+	return l.buffer.Bytes(), nil
 }
 
 func sortedKeys(m map[string]string) []string {

@@ -6,6 +6,7 @@ package image_test
 
 import (
 	"archive/tar"
+	"bytes"
 	"errors"
 	"io"
 	"os"
@@ -145,8 +146,13 @@ func layerOf(archive string) map[string]*tar.Header {
 
 	defer func() { _ = content.Close() }()
 
+	stream, err := io.ReadAll(content)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(len(stream)%512).To(BeZero(), "tar archives consist of blocks")
+	Expect(bytes.HasSuffix(stream, make([]byte, 1024))).To(BeTrue(), "two empty blocks end a tar archive")
+
 	headers := map[string]*tar.Header{}
-	reader := tar.NewReader(content)
+	reader := tar.NewReader(bytes.NewReader(stream))
 
 	for {
 		header, err := reader.Next()
