@@ -186,7 +186,7 @@ var flagsOfSidecar = sets.New(strings.Fields(`
 	max-parallel-chunk-uploads max-request-bytes max-txn-ops min-chunk-size name reelection-period
 	restoration-temp-snapshots-dir schedule server-cert server-key server-port service-endpoints skip-hash-check
 	snapstore-temp-directory storage-provider store-container store-prefix use-etcd-wrapper`)...).
-	// Gone since v0.41.
+	// v0.43 does not have them any more.
 	Delete("enable-etcd-member-gc", "k8s-member-gc-duration")
 
 // flagsOfWrapper are the flags of `start-etcd` of etcd-wrapper.
