@@ -58,6 +58,7 @@ var _ = Describe("A restore", func() {
 		Expect(ns.Claim(ctx, etcd).UID).To(Equal(claim.UID))
 		accepted := regexp.MustCompile(`accept-revision=(\d+)`).FindStringSubmatch(message)
 		Expect(accepted).To(HaveLen(2))
+		ns.EventuallyReady(ctx, etcd) // on its volume, as the spec requests a member
 
 		By("accepting the loss")
 		stopMembers(ctx, ns, etcd)
