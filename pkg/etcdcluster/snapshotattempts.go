@@ -64,7 +64,8 @@ func SnapshotAttemptsFor(generation int64, recorded state.SnapshotAttempts, call
 		attempts = attempts.Ended(call.Verified, call.Err, call.EndedAt)
 		attempts.Unrecorded = true
 	case recorded.Generation == generation && recorded.StartedAt.After(recorded.EndedAt) && !call.Running:
-		attempts.Error, attempts.EndedAt, attempts.Unrecorded = interrupted, recorded.StartedAt, true
+		attempts = attempts.Interrupted(recorded.StartedAt)
+		attempts.Unrecorded = true
 	}
 	attempts.Running = call.Running
 
@@ -91,9 +92,19 @@ func (c SnapshotAttempts) Ended(verified *state.VerifiedSnapshot, err error, at 
 	return next
 }
 
-// IsFresh is true while the verified snapshot is recent enough for a decision.
+// Interrupted returns the attempts after the operator was stopped during one that had started at a time. An attempt starts only if an earlier
+// snapshot cannot be used any more.
+func (c SnapshotAttempts) Interrupted(startedAt time.Time) SnapshotAttempts {
+	next := c.Ended(nil, nil, startedAt)
+	next.Failures, next.Error = c.Failures, interrupted
+
+	return next
+}
+
+// IsFresh is true while the verified snapshot is recent enough for a decision. EndedAt is then the end of the attempt that took it. With an
+// error it is that of a later attempt: earlier operators did not drop the snapshot when one was interrupted.
 func (c SnapshotAttempts) IsFresh(now time.Time) bool {
-	return c.Verified != nil && now.Sub(c.EndedAt) < snapshotValidity
+	return c.Verified != nil && c.Error == "" && now.Sub(c.EndedAt) < snapshotValidity
 }
 
 // Unsuccessful counts the attempts without a usable snapshot. Verified counts too, since it is too old.

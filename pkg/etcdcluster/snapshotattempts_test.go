@@ -43,7 +43,27 @@ var _ = Describe("SnapshotAttemptsFor", func() {
 			etcdcluster.SnapshotAttempts{Expired: 2, Verified: verified, EndedAt: end.Add(time.Hour), Unrecorded: true}),
 		Entry("after the operator was stopped during one", running, etcdcluster.SnapshotCall{},
 			etcdcluster.SnapshotAttempts{Failures: 1, Expired: 2, Error: "the operator was stopped during the attempt", EndedAt: end.Add(time.Minute), Unrecorded: true}),
+		Entry("after the operator was stopped during one that replaces an old snapshot",
+			state.SnapshotAttempts{Generation: 3, StartedAt: end.Add(time.Hour), EndedAt: end, Expired: 2, Verified: verified}, etcdcluster.SnapshotCall{},
+			etcdcluster.SnapshotAttempts{Expired: 3, Error: "the operator was stopped during the attempt", EndedAt: end.Add(time.Hour), Unrecorded: true}),
 	)
+
+	It("uses a snapshot for five minutes after its own attempt", func() {
+		succeeded := state.SnapshotAttempts{Generation: 3, StartedAt: start, EndedAt: end, Verified: verified}
+		attempts := etcdcluster.SnapshotAttemptsFor(3, succeeded, etcdcluster.SnapshotCall{})
+		Expect(attempts.IsFresh(end.Add(5*time.Minute - time.Second))).To(BeTrue())
+		Expect(attempts.IsFresh(end.Add(5 * time.Minute))).To(BeFalse())
+	})
+
+	It("does not use an old snapshot after the operator was stopped during the next attempt", func() {
+		next := end.Add(72 * time.Hour)
+		interrupted := state.SnapshotAttempts{Generation: 3, StartedAt: next, EndedAt: end, Verified: verified}
+		Expect(etcdcluster.SnapshotAttemptsFor(3, interrupted, etcdcluster.SnapshotCall{Running: true}).IsFresh(next)).To(BeFalse(), "during the attempt")
+		Expect(etcdcluster.SnapshotAttemptsFor(3, interrupted, etcdcluster.SnapshotCall{}).IsFresh(next)).To(BeFalse(), "after it")
+
+		interrupted.EndedAt, interrupted.Error = next, "the operator was stopped during the attempt"
+		Expect(etcdcluster.SnapshotAttemptsFor(3, interrupted, etcdcluster.SnapshotCall{}).IsFresh(next)).To(BeFalse(), "as earlier operators recorded it")
+	})
 
 	It("begins again with another generation", func() {
 		Expect(etcdcluster.SnapshotAttemptsFor(4, failed, etcdcluster.SnapshotCall{Running: true, Generation: 3, EndedAt: end.Add(time.Hour)})).To(
