@@ -11,6 +11,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 // Identity says at which endpoint and in which account a container is. A store with the same provider, container and prefix is another one
@@ -133,25 +135,10 @@ func hostOf(endpoint string) string {
 	return host
 }
 
-// globalDomains are the domains of providers whose containers have globally unique names. All endpoints below one of them reach the same
-// containers, for example those of regions and private networks.
-var globalDomains = []string{"amazonaws.com", "amazonaws.com.cn", "googleapis.com", "aliyuncs.com"}
-
-func canonicalHost(host string) string {
-	name, _, _ := strings.Cut(host, ":")
-	for _, domain := range globalDomains {
-		if name == domain || strings.HasSuffix(name, "."+domain) {
-			return domain
-		}
-	}
-
-	return host
-}
-
 // IdentityOf returns the identity of a store for pods of a namespace. public are the PublicValues of its Secret. Nil: they are not known.
 func IdentityOf(store Store, namespace string, public map[string]string) Identity {
 	identity := identityOf(store, public)
-	identity.Endpoint = qualify(canonicalHost(identity.Endpoint), namespace)
+	identity.Endpoint = qualify(state.CanonicalEndpoint(identity.Endpoint), namespace)
 
 	return identity
 }

@@ -11,7 +11,14 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
+
+func withoutSecret(store state.Store) state.Store {
+	store.SecretName = ""
+
+	return store
+}
 
 var _ = Describe("The identity of a store", func() {
 	identify := func(provider backupstore.Provider, override string, data map[string]string) backupstore.Identity {
@@ -60,6 +67,36 @@ var _ = Describe("The identity of a store", func() {
 		Entry("ECS", backupstore.ProviderECS, "", map[string]string{"endpoint": "https://ecs.example.org:9021"}, "ecs.example.org:9021", ""),
 		Entry("ECS without an endpoint", backupstore.ProviderECS, "", nil, "", ""),
 		Entry("Local", backupstore.ProviderLocal, "", map[string]string{"hostPath": "/d"}, "", ""),
+	)
+
+	DescribeTable("has one of these spellings of a Service", func(spelling, other string, collides, isUnchanged bool) {
+		record := func(endpoint string) state.Store {
+			store := backupstore.Store{Provider: backupstore.ProviderS3, Container: "c", Prefix: "p", EndpointOverride: endpoint, SecretName: "s"}
+			store.Identity = backupstore.IdentityOf(store, "backup", map[string]string{})
+
+			return backupstore.RecordFor(store)
+		}
+		a, b := record(spelling), record(other)
+		Expect(backupstore.Collide(a, b)).To(Equal(collides), "%s and %s", a, b)
+		Expect(backupstore.Collide(b, a)).To(Equal(collides), "%s and %s", b, a)
+		Expect(a.HasSameIdentity(b)).To(Equal(isUnchanged), "%s and %s", a, b)
+		Expect(backupstore.Conflict("x", withoutSecret(a), "y", withoutSecret(b))).To(Equal(collides))
+	},
+		Entry("without a domain", "http://minio.backup:9000", "http://minio.backup.svc:9000", true, false),
+		Entry("without the namespace", "http://minio:9000", "http://minio.backup.svc.cluster.local:9000", true, false),
+		Entry("without the namespace, as it was recorded before", "http://minio:9000", "http://minio.backup:9000", true, true),
+		Entry("with the default domain of clusters", "http://minio.backup.svc:9000", "http://minio.backup.svc.cluster.local:9000", true, true),
+		Entry("with another domain, which may be that of another cluster", "http://minio.backup.svc:9000", "http://minio.backup.svc.seed.example.org:9000", true, false),
+		Entry("with a dot at the end", "http://minio.backup.svc.cluster.local.:9000", "http://minio.backup.svc.cluster.local:9000", true, true),
+		Entry("with a dot at the end and the default port", "http://minio.backup.svc.", "http://minio.backup.svc:80", true, true),
+		Entry("with two labels and a dot at the end", "http://minio.backup.:9000", "http://minio:9000", true, true),
+		Entry("of which one may be another host", "https://example.com", "https://example.com.svc", true, false),
+		Entry("and not of another namespace", "http://minio.backup.svc:9000", "http://minio.other.svc:9000", false, false),
+		Entry("and not of another Service", "http://minio.backup.svc:9000", "http://s3.backup.svc:9000", false, false),
+		Entry("and not of another port", "http://minio.backup.svc:9000", "http://minio.backup.svc.cluster.local:9001", false, false),
+		Entry("and not of another host", "https://minio.backup.example.org", "https://minio.backup", false, false),
+		Entry("and not of an IP address", "http://[fd00::1]:9000", "http://[fd00::2]:9000", false, false),
+		Entry("but of AWS with a dot at the end", "https://s3.eu-central-1.amazonaws.com.", "https://s3.amazonaws.com", true, true),
 	)
 
 	It("does not change when credentials are rotated", func() {

@@ -30,16 +30,30 @@ func Collide(a, b state.Store) bool {
 		return isSameKnown(a.HostPath, b.HostPath)
 	}
 
-	return isSameKnown(a.Endpoint, b.Endpoint) && (!hasAccounts(Provider(a.Provider)) || isSameKnown(a.Account, b.Account))
+	return isSameKnown(possibleService(a.Endpoint), possibleService(b.Endpoint)) && (!hasAccounts(Provider(a.Provider)) || isSameKnown(a.Account, b.Account))
 }
 
 // Conflict is true if the stores of objects in two namespaces Collide. Within one namespace they also do with the same Secret, if their endpoints,
 // accounts and directories are the same or unknown to both.
 func Conflict(namespaceA string, a state.Store, namespaceB string, b state.Store) bool {
 	hasSameSecret := namespaceA == namespaceB && a.SecretName != "" && a.SecretName == b.SecretName
-	isSame := a.Endpoint == b.Endpoint && a.Account == b.Account && a.HostPath == b.HostPath
+	isSame := possibleService(a.Endpoint) == possibleService(b.Endpoint) && a.Account == b.Account && a.HostPath == b.HostPath
 
 	return Collide(a, b) || Overlap(a, b) && hasSameSecret && isSame
+}
+
+// possibleService returns the same text for all endpoints that may be one Service: `name.namespace`, `name.namespace.svc`, and the latter with
+// any domain. The first one may also be another host, and the domain that of another cluster. Two stores then collide although they are
+// different: a user can choose another prefix, but two clusters in one store restore each other's data. A change of the endpoint is
+// compared with Store.HasSameIdentity, which does not take different hosts for one.
+func possibleService(endpoint string) string {
+	host, rest := state.SplitEndpoint(state.CanonicalEndpoint(endpoint))
+	labels := strings.SplitN(host, ".", 4)
+	if len(labels) < 3 || labels[2] != "svc" {
+		return host + rest
+	}
+
+	return labels[0] + "." + labels[1] + rest
 }
 
 // IsIdentified is true for a store of which everything is known that Collide compares.

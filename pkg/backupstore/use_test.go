@@ -79,6 +79,11 @@ var _ = Describe("The use of a store", func() {
 			u.Store.Endpoint, u.Store.HostPath, u.Store.SecretName = "", "", secret
 		}
 	}
+	endpoint := func(host string) func(*etcdcluster.StoreUser) {
+		return func(u *etcdcluster.StoreUser) {
+			u.Store.Provider, u.Store.HostPath, u.Store.SecretName, u.Store.Endpoint = "Swift", "", "s", host
+		}
+	}
 	isCopy := func(u *etcdcluster.StoreUser) { u.IsCopy = true }
 
 	DescribeTable("by another Etcd prevents the start", func(etcd, other etcdcluster.StoreUser, expected bool) {
@@ -96,6 +101,8 @@ var _ = Describe("The use of a store", func() {
 		Entry("that owns the store and is older, if both do since before", user("m", owns), user("z", func(u *etcdcluster.StoreUser) { owns(u); older(u) }), true),
 		Entry("that is being deleted", user("m", none), user("z", func(u *etcdcluster.StoreUser) { owns(u); u.Deleting = true }), true),
 		Entry("of the same Secret, if the endpoint of both is unknown", user("m", unknown("s")), user("a", unknown("s")), true),
+		Entry("of the same Secret, if an earlier operator recorded the endpoint without an account",
+			user("m", endpoint("minio.ns.svc:9000")), user("a", endpoint("minio.ns.svc.cluster.local.:9000")), true),
 		Entry("of another namespace", user("m", none), user("m2", func(u *etcdcluster.StoreUser) { u.Namespace, u.Started = "b", true }), true),
 	)
 
@@ -107,6 +114,7 @@ var _ = Describe("The use of a store", func() {
 		Entry("of another Secret, if the endpoint of both is unknown", user("m", unknown("s")), user("a", unknown("t"))),
 		Entry("without a Secret, if the endpoint of both is unknown", user("m", unknown("")), user("a", unknown(""))),
 		Entry("of the same Secret with another endpoint", user("m", unknown("s")), user("a", func(u *etcdcluster.StoreUser) { u.Store.SecretName = "s" })),
+		Entry("at another endpoint with the same Secret", user("m", endpoint("minio.ns.svc:9000")), user("a", endpoint("minio.other.svc:9000"))),
 		Entry("of a Secret of the same name in another namespace", user("m", unknown("s")), user("a", func(u *etcdcluster.StoreUser) {
 			unknown("s")(u)
 			u.Namespace = "A"

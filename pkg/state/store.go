@@ -120,7 +120,7 @@ func IsSameStore(a, b string) bool {
 	locationA, endpointA, accountA := parseStoreText(a)
 	locationB, endpointB, accountB := parseStoreText(b)
 
-	return locationA == locationB && matches(endpointA, endpointB) && matches(accountA, accountB)
+	return locationA == locationB && matches(CanonicalEndpoint(endpointA), CanonicalEndpoint(endpointB)) && matches(accountA, accountB)
 }
 
 // IsSameContainer compares two results of Store.String without endpoint and account.
@@ -134,7 +134,7 @@ func IsSameContainer(a, b string) bool {
 // matches is true for the same value, or if one of them is unknown.
 func matches(a, b string) bool { return a == "" || b == "" || a == b }
 
-// HasSameIdentity is false if endpoint or account of both records are known and differ.
+// HasSameIdentity is false if endpoint or account of both records are known and differ. Earlier operators did not record the CanonicalEndpoint.
 func (p Store) HasSameIdentity(other Store) bool {
-	return matches(p.Endpoint, other.Endpoint) && matches(p.Account, other.Account)
+	return matches(CanonicalEndpoint(p.Endpoint), CanonicalEndpoint(other.Endpoint)) && matches(p.Account, other.Account)
 }

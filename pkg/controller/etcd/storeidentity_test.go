@@ -141,6 +141,27 @@ var _ = Describe("The identity of the store", func() {
 		Expect(tasks()).To(BeEmpty())
 	})
 
+	It("does not change with the spelling in the records of an earlier operator", func() {
+		changeSecret("endpoint", "http://minio.demo.svc.cluster.local.:9000")
+		mr := &resourcesv1alpha1.ManagedResource{}
+		get(mr, "druid-main")
+		mr.Annotations[annotation] = `{"provider":"S3","container":"c","prefix":"demo/main","endpoint":"minio.demo.svc.cluster.local.:9000","secretName":"credentials","verifiedAt":"2026-01-01T12:00:00Z"}`
+		must(k.Client(nil).Update(ctx, mr))
+		for _, name := range []string{"main-full-snap", "main-delta-snap"} {
+			lease := &coordinationv1.Lease{}
+			get(lease, name)
+			lease.Annotations[annotation] = old + ` endpoint "minio.demo.svc.cluster.local.:9000"`
+			must(k.Client(nil).Update(ctx, lease))
+		}
+		reconcile()
+		Expect(recorded()).To(And(HaveKeyWithValue("endpoint", "minio.demo.svc:9000"), HaveKeyWithValue("verifiedAt", "2026-01-01T12:00:00Z"), Not(HaveKey("changedAt"))))
+		Expect(tasks()).To(BeEmpty())
+
+		before := k.State()
+		reconcile()
+		Expect(k.State()).To(Equal(before), "it writes nothing more")
+	})
+
 	It("stays recorded while the Secret cannot be read", func() {
 		before := recorded()
 		changeSecret("endpoint", "https://%zz")
