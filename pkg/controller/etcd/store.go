@@ -15,9 +15,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/calls"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/engine"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/target"
 )
 
@@ -37,6 +39,9 @@ func (r *execution) checkPin(ctx context.Context, run *engine.Run, desired desir
 	case pinned == "":
 		return r.checkNewest(ctx, run, current.Name)
 	case pinned != location:
+		if err := r.reserveStore(run); err != nil {
+			return err
+		}
 		if err := r.followSecret(ctx, current, location); err != nil {
 			return err
 		}
@@ -46,10 +51,10 @@ func (r *execution) checkPin(ctx context.Context, run *engine.Run, desired desir
 	return nil
 }
 
-// reserveStore reserves the store before the ManagedResource records it. The caches do not show this record to another Etcd that is created
-// at the same time. The reservation outlives every observation from before the record.
+// reserveStore reserves the store before the ManagedResource records it, or another endpoint or account. The caches do not show this record to
+// another Etcd that begins to use the store at the same time. The reservation outlives every observation from before the record.
 func (r *execution) reserveStore(run *engine.Run) error {
-	if run.Target.StoreRecord == nil || r.current != nil && r.current.Annotations[druidv1alpha1.ManagedResourceAnnotationStore] != "" {
+	if run.Target.StoreRecord == nil || r.hasRecorded(*run.Target.StoreRecord) {
 		return nil
 	}
 	if !r.Stores.Reserve(calls.StoreUser{Key: client.ObjectKeyFromObject(run.Target.Stored)}, *run.Target.StoreRecord) {
@@ -57,6 +62,20 @@ func (r *execution) reserveStore(run *engine.Run) error {
 	}
 
 	return nil
+}
+
+// hasRecorded is true if the ManagedResource has recorded the endpoint and the account of a store. Its location cannot change while a store is
+// recorded.
+func (r *execution) hasRecorded(store state.Store) bool {
+	if r.current == nil {
+		return false
+	}
+	recorded, err := state.ParseStore(r.current.Annotations[druidv1alpha1.ManagedResourceAnnotationStore])
+	if err != nil || recorded == nil {
+		return false
+	}
+
+	return store.HasSameIdentity(*recorded) && (backupstore.IsIdentified(*recorded) || !backupstore.IsIdentified(store))
 }
 
 // checkNewest returns a conflict where the Etcd was read before its newest generation: that one may name another store.
@@ -72,7 +91,7 @@ func (r *execution) checkNewest(ctx context.Context, run *engine.Run, managedRes
 	return nil
 }
 
-// followSecret records another Secret for the same location: backupstore.Resolve returns no other location here. The optimistic lock prevents
+// followSecret records another Secret, endpoint or account for the same location: backupstore.Resolve returns no other location here. The optimistic lock prevents
 // that it records a location again whose annotation a user has removed since the caches were filled.
 func (r *Reconciler) followSecret(ctx context.Context, current *resourcesv1alpha1.ManagedResource, location string) error {
 	before := current.DeepCopy()

@@ -249,6 +249,48 @@ var _ = Describe("The identity of the store", func() {
 		Expect(drive.due.Sub(k.Clock.Now())).To(Equal(10 * time.Second))
 	})
 
+	It("waits ten seconds for an object that has just changed its endpoint to the same store", func() {
+		reservations := calls.NewStoreReservations(k.Clock)
+		drive.reconciler.Stores = reservations
+		other := calls.StoreUser{Key: client.ObjectKey{Namespace: "tenant", Name: "other"}}
+		Expect(reservations.Reserve(other, state.Store{Provider: "S3", Container: "c", Prefix: "demo/main", Endpoint: "b.example.org"})).To(BeTrue())
+		changeSecret("endpoint", "https://b.example.org")
+		update(func(etcd *druidv1alpha1.Etcd) {
+			etcd.Annotations = map[string]string{"druid.gardener.cloud/operation": "reconcile"}
+		})(k)
+		drive.reconcileOnce()
+		Expect(recorded()).To(HaveKeyWithValue("endpoint", "a.example.org"))
+		Expect(k.EtcdObject().Status.LastOperation.Description).To(ContainSubstring("another Etcd or EtcdCopyBackupsTask has just begun to use"))
+		Expect(drive.due.Sub(k.Clock.Now())).To(Equal(10 * time.Second))
+
+		By("ending the use by the other object")
+		reservations.Release(other)
+		reconcile()
+		Expect(recorded()).To(HaveKeyWithValue("endpoint", "b.example.org"))
+		Expect(reservations.Reserve(other, state.Store{Provider: "S3", Container: "c", Prefix: "demo/main", Endpoint: "b.example.org"})).To(BeFalse(), "this one reserves it too")
+	})
+
+	It("is reserved before the record of an earlier operator is completed", func() {
+		mr := &resourcesv1alpha1.ManagedResource{}
+		get(mr, "druid-main")
+		mr.Annotations[annotation] = `{"provider":"S3","container":"c","prefix":"demo/main","secretName":"credentials"}`
+		must(k.Client(nil).Update(ctx, mr))
+		drive.reconciler.Stores = calls.NewStoreReservations(k.Clock)
+		reconcile()
+		Expect(recorded()).To(HaveKeyWithValue("endpoint", "a.example.org"))
+		Expect(drive.reconciler.Stores.Reserve(calls.StoreUser{Key: client.ObjectKey{Namespace: "tenant", Name: "other"}},
+			state.Store{Provider: "S3", Container: "c", Prefix: "demo/main", Endpoint: "a.example.org"})).To(BeFalse())
+	})
+
+	It("reserves nothing while it stays", func() {
+		reservations := calls.NewStoreReservations(k.Clock)
+		drive.reconciler.Stores = reservations
+		changeSecret("accessKeyID", "key-2")
+		reconcile()
+		Expect(reservations.Reserve(calls.StoreUser{Key: client.ObjectKey{Namespace: "tenant", Name: "other"}},
+			state.Store{Provider: "S3", Container: "c", Prefix: "demo/main", Endpoint: "a.example.org"})).To(BeTrue(), "the caches show its record")
+	})
+
 	It("does not allow another container", func() {
 		update(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Backup.Store.Container = new("d") })(k)
 		drive.due = k.Clock.Now()
