@@ -94,13 +94,13 @@ func clusterOf(status *etcdcluster.EndpointStatus) string {
 	return etcdcluster.FormatID(status.ClusterID)
 }
 
-// IsRolledBack is true if the cluster has lost acknowledged writes, and no user has accepted that.
+// IsRolledBack is true if the cluster has lost acknowledged writes, and no user has accepted that. A deletion begins no restore.
 func IsRolledBack(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) bool {
 	recorded := o.State.Evidence
 	if recorded == nil || recorded.RolledBack == nil {
 		return false
 	}
-	if _, isRequested := etcd.Annotations[druidv1alpha1.RestoreAnnotation]; isRequested {
+	if _, isRequested := etcd.Annotations[druidv1alpha1.RestoreAnnotation]; isRequested && etcd.DeletionTimestamp == nil {
 		return true // a revision that is accepted then is about the restore
 	}
 	accepted, _ := Accept(recorded, etcd.Annotations[druidv1alpha1.AcceptRevisionAnnotation])

@@ -11,6 +11,8 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/evidence"
@@ -196,7 +198,12 @@ var _ = Describe("A restore", func() {
 	It("is what a revision is accepted for while it is requested", func() {
 		etcd := &druidv1alpha1.Etcd{}
 		etcd.Annotations = map[string]string{"druid.gardener.cloud/accept-revision": "41", "druid.gardener.cloud/restore": "from-store"}
-		Expect(evidence.IsRolledBack(etcd, etcdcluster.Observation{State: state.State{Evidence: rolledBack()}})).To(BeTrue())
+		o := etcdcluster.Observation{State: state.State{Evidence: rolledBack()}}
+		Expect(evidence.IsRolledBack(etcd, o)).To(BeTrue())
+		etcd.DeletionTimestamp = &metav1.Time{Time: now}
+		Expect(evidence.IsRolledBack(etcd, o)).To(BeFalse(), "a deleted Etcd is not restored")
+		delete(etcd.Annotations, "druid.gardener.cloud/accept-revision")
+		Expect(evidence.IsRolledBack(etcd, o)).To(BeTrue(), "no user has accepted the rollback")
 	})
 })
 

@@ -178,6 +178,9 @@ var _ = Describe("PlanDiscard", func() {
 		o.State.FinalSnapshot = &state.FinalSnapshot{Generation: 3, Snapshot: taken}
 		o.State.Evidence = &state.Evidence{HighestRevision: 43, RolledBack: &state.RolledBack{Revision: 42}}
 		Expect(p().WaitsFor).To(ContainSubstring("accept-revision=42"))
+		etcd.DeletionTimestamp = &metav1.Time{Time: now}
+		etcd.Annotations = map[string]string{"druid.gardener.cloud/accept-revision": "42", "druid.gardener.cloud/restore": "from-store"}
+		Expect(p().WaitsFor).NotTo(ContainSubstring("accept-revision"), "no restore begins any more, for which the annotation could be")
 		etcd.Annotations = map[string]string{"druid.gardener.cloud/accept-revision": "42"}
 		Expect(p().FinalSnapshot).To(Equal(o.State.FinalSnapshot))
 	})
