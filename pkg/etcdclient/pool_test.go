@@ -137,6 +137,34 @@ var _ = Describe("Pool", func() {
 			member = connect(etcdclient.Target{Address: s.address})
 		})
 
+		nothing := func(context.Context) error { return nil }
+		allow := func(ctx context.Context) error { return member.AllowWrites(ctx) }
+		reject := func(ctx context.Context) error {
+			_, err := member.RejectWrites(ctx)
+
+			return err
+		}
+		// failTwice fails two calls for the alarm of the second member.
+		failTwice := func(failed etcdserverpb.AlarmRequest_AlarmAction) func(func(), etcdserverpb.AlarmRequest_AlarmAction, raisedAlarm) error {
+			failures := 0
+
+			return func(_ func(), action etcdserverpb.AlarmRequest_AlarmAction, alarm raisedAlarm) error {
+				if action != failed || alarm != (raisedAlarm{member: 2, alarm: corrupt}) || failures == 2 {
+					return nil
+				}
+				failures++
+
+				return status.Error(codes.Unavailable, "etcdserver: leader changed")
+			}
+		}
+		cancelOnDisarm := func(cancel func(), action etcdserverpb.AlarmRequest_AlarmAction, alarm raisedAlarm) error {
+			if action == etcdserverpb.AlarmRequest_DEACTIVATE && alarm == (raisedAlarm{member: 2, alarm: corrupt}) {
+				cancel()
+			}
+
+			return nil
+		}
+
 		It("is made by alarms that the status shows, and ends", func() {
 			Expect(member.RejectWrites(ctx)).To(Equal(int64(42)))
 			Expect(s.rejects).To(Equal(corrupt))
@@ -210,6 +238,51 @@ var _ = Describe("Pool", func() {
 		It("restores the effect of the alarm of corrupt data that a member raised during the rejection", func() {
 			Expect(member.RejectWrites(ctx)).To(Equal(int64(42)))
 			s.raise(1, corrupt)
+			Expect(member.AllowWrites(ctx)).To(Succeed())
+			Expect(s.alarms).To(ConsistOf(raisedAlarm{member: 1, alarm: corrupt}))
+			Expect(s.rejects).To(Equal(corrupt))
+		})
+
+		DescribeTable("keeps the alarm of corrupt data that is raised again", func(ctx SpecContext, begin, end func(ctx context.Context) error, isReplaced bool, fails func(cancel func(), action etcdserverpb.AlarmRequest_AlarmAction, alarm raisedAlarm) error) {
+			Expect(begin(ctx)).To(Succeed())
+			s.raise(1, corrupt)
+			s.raise(2, corrupt)
+			if isReplaced {
+				s.raise(1, noSpace) // it replaces the alarm of corrupt data
+			}
+			cancelled, cancel := context.WithCancel(ctx)
+			defer cancel()
+			s.failAlarm = func(action etcdserverpb.AlarmRequest_AlarmAction, alarm raisedAlarm) error {
+				return fails(cancel, action, alarm)
+			}
+			_ = end(cancelled)
+			s.failAlarm = nil
+			Expect(s.alarms).To(ContainElements(raisedAlarm{member: 1, alarm: corrupt}, raisedAlarm{member: 2, alarm: corrupt}))
+
+			Expect(end(ctx)).To(Succeed())
+			Expect(s.alarms).To(ContainElements(raisedAlarm{member: 1, alarm: corrupt}, raisedAlarm{member: 2, alarm: corrupt}))
+			Expect(s.rejects).To(Equal(corrupt), "the next attempt continues")
+		},
+			Entry("when the rejection ends and etcd fails to raise it at first", reject, allow, false, failTwice(etcdserverpb.AlarmRequest_ACTIVATE)),
+			Entry("when the rejection ends and etcd fails to disarm the second one", reject, allow, false, failTwice(etcdserverpb.AlarmRequest_DEACTIVATE)),
+			Entry("when the rejection ends and the call is cancelled", reject, allow, false, cancelOnDisarm),
+			Entry("when the rejection begins and etcd fails to raise it at first", nothing, reject, true, failTwice(etcdserverpb.AlarmRequest_ACTIVATE)),
+			Entry("when the rejection begins and etcd fails to disarm the second one", nothing, reject, true, failTwice(etcdserverpb.AlarmRequest_DEACTIVATE)),
+			Entry("when the rejection begins and the call is cancelled", nothing, reject, true, cancelOnDisarm),
+		)
+
+		It("ends after an end that was interrupted with the alarm of corrupt data without its effect", func(ctx SpecContext) {
+			s.raise(1, corrupt)
+			s.raise(0xd81d000000000001, noSpace)
+			cancelled, cancel := context.WithCancel(ctx)
+			defer cancel()
+			s.onAlarm = func() {
+				if s.rejects == none {
+					cancel()
+				}
+			}
+			Expect(member.AllowWrites(cancelled)).NotTo(Succeed())
+			Expect(s.rejects).To(Equal(none))
 			Expect(member.AllowWrites(ctx)).To(Succeed())
 			Expect(s.alarms).To(ConsistOf(raisedAlarm{member: 1, alarm: corrupt}))
 			Expect(s.rejects).To(Equal(corrupt))

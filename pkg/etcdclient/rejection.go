@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -46,7 +47,8 @@ func (m *member) beginRejection(ctx context.Context) error {
 	}
 	isRejected, err := m.rejectsAllWrites(ctx)
 	if err == nil && !isRejected && len(raised.corrupt) > 0 { // an alarm NOSPACE has replaced it
-		if err := m.raiseAgain(ctx, append(raised.corrupt, etcdcluster.WriteRejection)...); err != nil {
+		all := slices.Concat(raised.corrupt, []etcdcluster.Alarm{etcdcluster.WriteRejection})
+		if err := m.raiseAgain(ctx, all, all); err != nil {
 			return err
 		}
 		isRejected, err = m.rejectsAllWrites(ctx)
@@ -99,9 +101,13 @@ func (m *member) endRejection(ctx context.Context) error {
 			return err
 		}
 
-		return m.raiseAgain(ctx, raised.full...)
+		return m.raiseAgain(ctx, raised.full, raised.full)
 	}
-	// The alarm CORRUPT of the operator is disarmed last: while it is raised, the next attempt continues after an interruption.
+	// The alarm CORRUPT of the operator is disarmed last: while it is raised, the next attempt continues after an interruption. A rejection that
+	// was interrupted itself may not have raised it. It has no effect here.
+	if err := m.changeAlarms(ctx, etcdserverpb.AlarmRequest_ACTIVATE, etcdcluster.WriteRejection); err != nil {
+		return err
+	}
 	if err := m.changeAlarms(ctx, etcdserverpb.AlarmRequest_DEACTIVATE, etcdcluster.WriteRejections[0]); err != nil {
 		return err
 	}
@@ -109,11 +115,11 @@ func (m *member) endRejection(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := m.changeAlarms(ctx, etcdserverpb.AlarmRequest_DEACTIVATE, etcdcluster.WriteRejection); err != nil || isRejected {
-		return err
+	if isRejected {
+		return m.changeAlarms(ctx, etcdserverpb.AlarmRequest_DEACTIVATE, etcdcluster.WriteRejection)
 	}
 
-	return m.raiseAgain(ctx, raised.corrupt...)
+	return m.raiseAgain(ctx, append([]etcdcluster.Alarm{etcdcluster.WriteRejection}, raised.corrupt...), raised.corrupt)
 }
 
 // alarms are the alarms of a cluster.
@@ -145,16 +151,51 @@ func (m *member) raisedAlarms(ctx context.Context) (alarms, error) {
 	return raised, nil
 }
 
-// raiseAgain disarms and raises alarms of one type, so that they have their effect again. They must be all alarms of that type.
-func (m *member) raiseAgain(ctx context.Context, again ...etcdcluster.Alarm) error {
-	if err := m.changeAlarms(ctx, etcdserverpb.AlarmRequest_DEACTIVATE, again...); err != nil {
-		return err
+const (
+	// raiseTimeout limits the attempts to raise alarms again that were disarmed.
+	raiseTimeout = 10 * time.Second
+	// raisePause is the pause between two of these attempts.
+	raisePause = 200 * time.Millisecond
+)
+
+// raiseAgain disarms all alarms of one type, and then raises those again that stay. These have their effect again. If an alarm cannot be
+// disarmed, it raises all of them, so that the next attempt continues. The end of the context does not interrupt it. A member raises the alarm
+// CORRUPT only when etcd checks its data again, if it does at all. A full database raises NOSPACE with the next write.
+//
+// Alarms are lost if the operator is killed between the calls. No alarm can mark this state, because none may be raised meanwhile. The effect
+// of a type begins only with its first alarm. The effect would end again with the marker, the last alarm of the other type.
+func (m *member) raiseAgain(ctx context.Context, disarmed, stay []etcdcluster.Alarm) error {
+	ctx = context.WithoutCancel(ctx)
+	disarmCtx, cancel := context.WithTimeout(ctx, m.callTimeout)
+	defer cancel()
+	disarmErr := m.changeAlarms(disarmCtx, etcdserverpb.AlarmRequest_DEACTIVATE, disarmed...)
+	if disarmErr != nil {
+		stay = disarmed
 	}
-	if err := m.changeAlarms(ctx, etcdserverpb.AlarmRequest_ACTIVATE, again...); err != nil {
-		return fmt.Errorf("raising the alarms %v again, which were disarmed before: %w", again, err)
+	if err := m.raise(ctx, stay); err != nil {
+		return errors.Join(disarmErr, fmt.Errorf("raising the alarms %v again, which were disarmed before: %w", stay, err))
 	}
 
-	return nil
+	return disarmErr
+}
+
+// raise raises alarms. It repeats that until it succeeds or raiseTimeout has passed.
+func (m *member) raise(ctx context.Context, raised []etcdcluster.Alarm) error {
+	ctx, cancel := context.WithTimeout(ctx, raiseTimeout)
+	defer cancel()
+	for {
+		callCtx, cancelCall := context.WithTimeout(ctx, m.callTimeout)
+		err := m.changeAlarms(callCtx, etcdserverpb.AlarmRequest_ACTIVATE, raised...)
+		cancelCall()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(raisePause):
+		}
+	}
 }
 
 // changeAlarms raises or disarms alarms, one after the other.

@@ -52,6 +52,8 @@ type server struct {
 	rejects etcdserverpb.AlarmType
 	// onAlarm is called after each change of an alarm. Nil: nothing happens.
 	onAlarm func()
+	// failAlarm returns why an alarm is not raised or disarmed. Nil: all calls succeed.
+	failAlarm func(etcdserverpb.AlarmRequest_AlarmAction, raisedAlarm) error
 	// defragments, if it is not nil, ends a defragmentation. Until then the server responds to no other call.
 	defragments chan struct{}
 	connections int
@@ -143,6 +145,11 @@ func (s *server) MoveLeader(_ context.Context, request *etcdserverpb.MoveLeaderR
 // is disarmed, etcd rejects nothing.
 func (s *server) Alarm(_ context.Context, request *etcdserverpb.AlarmRequest) (*etcdserverpb.AlarmResponse, error) {
 	alarm, before := raisedAlarm{member: request.MemberID, alarm: request.Alarm}, len(s.alarmsOf(request.Alarm))
+	if s.failAlarm != nil {
+		if err := s.failAlarm(request.Action, alarm); err != nil {
+			return nil, err
+		}
+	}
 	switch request.Action {
 	case etcdserverpb.AlarmRequest_GET:
 		response := &etcdserverpb.AlarmResponse{}
