@@ -97,8 +97,8 @@ type Lease struct {
 	// Store is the location of the snapshots that the Lease records, from an annotation of the operator. Empty: unknown, or a Lease of a
 	// member.
 	Store string
-	// AwaitsReset is true for the Lease of full snapshots until the care controller recreates it: it may record a snapshot that was taken while
-	// etcd rejected writes. Holder and RenewTime are zero then.
+	// AwaitsReset is true if the Lease may record a full snapshot from a time at which etcd rejected writes. Holder and RenewTime are zero
+	// then. The care controller recreates the Lease.
 	AwaitsReset bool
 	// TLSEnabled is the scheme of the peer URLs that the sidecar reports for its member. Nil: it has not reported any.
 	TLSEnabled *bool

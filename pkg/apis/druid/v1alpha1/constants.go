@@ -140,8 +140,8 @@ const (
 	ManagedResourceAnnotationStore = "etcd-druid.extensions.gardener.cloud/store"
 	// LeaseAnnotationStore is the key, on a Lease of snapshots, of the store that contains them, as text.
 	LeaseAnnotationStore = "etcd-druid.extensions.gardener.cloud/store"
-	// LeaseAnnotationAwaitsReset is the key, on the Lease of full snapshots, of the value `true` while the Lease may record a snapshot that was
-	// taken while etcd rejected writes. Such a snapshot does not count. The care controller then recreates the Lease.
+	// LeaseAnnotationAwaitsReset is a key on the Lease of full snapshots. With the value `true`, the Lease may record a snapshot from a time at
+	// which etcd rejected writes. Such a snapshot does not count. The care controller then recreates the Lease.
 	LeaseAnnotationAwaitsReset = "etcd-druid.extensions.gardener.cloud/awaits-reset"
 	// InspectionClaimUIDAnnotation is the key, on a Job that inspects the volume of a member, of the UID of its PersistentVolumeClaim.
 	InspectionClaimUIDAnnotation = "etcd-druid.extensions.gardener.cloud/claim-uid"
