@@ -164,6 +164,9 @@ func (e Engine) observe(ctx context.Context, run *Run) (err error) {
 	run.Target.PinPort(run.Observation, e.Clock.Now())
 	run.Observation.StoreTimeout = e.Config.StoreTimeout
 	run.Observation.PeerChangePending = run.Target.IsPeerChangePending(run.Observation, e.Clock.Now())
+	if run.Target.Problem() == nil && planner.DependsOnStore(run.Target.Etcd, run.Observation) {
+		run.Observation.TargetStore = run.Target.ResolvedStore(run.Observation, e.Config, e.Clock.Now())
+	}
 
 	return err
 }

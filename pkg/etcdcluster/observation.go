@@ -21,6 +21,9 @@ type Observation struct {
 	State state.State
 	// StoreLocation is the location of State.Store as the Leases of snapshots record it. Empty: not recorded, or not readable.
 	StoreLocation string
+	// TargetStore is the location of the store that the reconciled generation resolves to now, in the form of StoreLocation. It may differ from
+	// the recorded one. Empty: there is no store, it cannot be used now, or no restore is considered.
+	TargetStore string
 	// StatefulSet runs the members.
 	StatefulSet StatefulSet
 	// Pods are the members' pods, sorted by ordinal. Pods of Jobs are not among them.

@@ -39,7 +39,7 @@ func verifyEmptyStart(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now t
 	case job.Result == nil:
 		p.Step = plan.DeleteRestoreJob{Meta: plan.Meta{Object: job.Name, UID: job.UID}}
 	default:
-		result := compare(etcd, *job.Result, volumeRevisions{known: known}, "", now)
+		result := compare(etcd, job, volumeRevisions{known: known}, "", now)
 		if result.verified == nil {
 			p.Reason = "no volume is left, and no member starts with less than the cluster had"
 			p.WaitsFor = "a store with all data: " + result.refused
@@ -73,6 +73,12 @@ func AwaitsVerification(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) boo
 	_, isRequested := etcd.Annotations[druidv1alpha1.RestoreAnnotation]
 
 	return isRequested && o.State.Restore != state.RestoreDiscard || startsEmpty(etcd, o)
+}
+
+// DependsOnStore is true while a restore is requested or begins, and before a member starts without a volume: the plan then depends on the
+// store from which the first member would restore.
+func DependsOnStore(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) bool {
+	return AwaitsVerification(etcd, o) || o.State.Restore == state.RestoreDiscard
 }
 
 // UsesAcceptedRevision is true while an accepted revision is not about a rollback. It is about a requested restore then, or about the start of

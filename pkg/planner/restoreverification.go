@@ -12,12 +12,12 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
-	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
-// isFor is true for a Job whose result is about the current store, and was not used before.
+// isFor is true for a Job whose result is about the store from which the first member would restore now, and was not used before. The recorded
+// store does not count: nothing is rendered while a restore is verified, so that the record may be outdated.
 func isFor(r etcdcluster.RestoreVerification, etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) bool {
-	isSameStore := o.StoreLocation == "" || state.IsSameStore(r.Store, o.StoreLocation)
+	isSameStore := o.TargetStore != "" && r.Store == o.TargetStore
 
 	return r.Exists && !r.Deleting && !r.Recorded && r.OwnerUID == etcd.UID && isSameStore
 }
@@ -46,7 +46,7 @@ func evaluateRestoreVerification(etcd *druidv1alpha1.Etcd, o etcdcluster.Observa
 		return restoreEvaluation{verifies: true}
 	}
 	volumes.known = append(recordedRevisions(o), volumes.known...)
-	result := compare(etcd, *job.Result, volumes, fmt.Sprintf(" together with %s=%s", druidv1alpha1.RestoreAnnotation, druidv1alpha1.RestoreFromStore), now)
+	result := compare(etcd, job, volumes, fmt.Sprintf(" together with %s=%s", druidv1alpha1.RestoreAnnotation, druidv1alpha1.RestoreFromStore), now)
 
 	return restoreEvaluation{begins: result.verified != nil, verified: result.verified, ignored: result.refused}
 }
@@ -95,6 +95,8 @@ func awaitVerification(p plan.Plan, etcd *druidv1alpha1.Etcd, o etcdcluster.Obse
 		p.Step = plan.VerifyRestore{Meta: plan.Meta{Object: helper.RestoreVerificationJobName(etcd), UID: etcd.UID}}
 	case job.Deleting:
 		p.WaitsFor = fmt.Sprintf("Job %s, of an earlier restore, to be gone", job.Name)
+	case o.TargetStore == "": // the step reports why
+		p.Step = plan.VerifyRestore{Meta: plan.Meta{Object: job.Name, UID: etcd.UID}}
 	case !isFor(job, etcd, o):
 		p.Step = plan.DeleteRestoreJob{Meta: plan.Meta{Object: job.Name, UID: job.UID}}
 	case volumes.step != nil:

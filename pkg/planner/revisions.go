@@ -167,11 +167,11 @@ type comparison struct {
 	refused string
 }
 
-// compare compares what the store restores with everything that is known. The volumes have what is known of other sources too. remedy is what a
+// compare compares what the Job has restored, which must have a result, with everything that is known. The volumes have what is known of other sources too. remedy is what a
 // user sets together with the accepted revision.
-func compare(etcd *druidv1alpha1.Etcd, restored etcdcluster.Inspection, volumes volumeRevisions, remedy string, now time.Time) comparison {
-	known, unknown := volumes.known, volumes.unknown
-	verified := &state.VerifiedRestore{Revision: restored.Revision, Keys: restored.Keys, Known: highestOf(known), At: now}
+func compare(etcd *druidv1alpha1.Etcd, job etcdcluster.RestoreVerification, volumes volumeRevisions, remedy string, now time.Time) comparison {
+	known, unknown, restored := volumes.known, volumes.unknown, *job.Result
+	verified := &state.VerifiedRestore{Revision: restored.Revision, Keys: restored.Keys, Known: highestOf(known), Store: job.Store, At: now}
 	accepted, invalid := consent(etcd)
 	if restored.Revision >= verified.Known && len(unknown) == 0 {
 		return comparison{verified: verified}

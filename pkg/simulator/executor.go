@@ -51,9 +51,7 @@ func (c *Cluster) execute(step plan.Step) error {
 	case plan.ResizeClaim:
 		return c.resizeClaim(step)
 	case plan.VerifyRestore:
-		c.Objects.RestoreVerification = etcdcluster.RestoreVerification{
-			Exists: true, Name: step.Object, UID: c.uid("job"), OwnerUID: c.Etcd.UID, Store: c.Objects.StoreLocation,
-		}
+		c.Objects.RestoreVerification = etcdcluster.RestoreVerification{Exists: true, Name: step.Object, UID: c.uid("job"), OwnerUID: c.Etcd.UID}
 	case plan.InspectClaim:
 		return c.inspectClaim(step.Meta)
 	case plan.DeleteRestoreJob:

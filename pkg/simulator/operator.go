@@ -98,6 +98,9 @@ func (o *Operator) Reconcile() engine.Result {
 // Observe implements engine.Observer.
 func (o *Operator) Observe(context.Context, *engine.Run) (etcdcluster.Observation, error) {
 	observed := o.Cluster.Observe()
+	if store := observed.State.Store; store != nil {
+		observed.StoreLocation = store.String()
+	}
 	if o.OnObserve != nil {
 		o.OnObserve(&observed)
 	}
@@ -245,11 +248,17 @@ func (o *Operator) RecordEvidence(_ context.Context, run *engine.Run, confirmed 
 
 // Do implements engine.Executor.
 func (o *Operator) Do(_ context.Context, run *engine.Run, step plan.Step, reason string) error {
+	if err := o.resolveForVerification(run, step); err != nil {
+		return err
+	}
 	var executed func(err error)
 	if o.OnStep != nil {
 		executed = o.OnStep(run, step, reason)
 	}
 	err := o.Cluster.Execute(step)
+	if _, is := step.(plan.VerifyRestore); is && err == nil {
+		o.Cluster.Objects.RestoreVerification.Store = run.Target.StoreRecord.String()
+	}
 	if executed != nil {
 		executed(err)
 	}
@@ -258,6 +267,15 @@ func (o *Operator) Do(_ context.Context, run *engine.Run, step plan.Step, reason
 	}
 
 	return err
+}
+
+// resolveForVerification resolves the store before the Job is created that verifies a restore.
+func (o *Operator) resolveForVerification(run *engine.Run, step plan.Step) error {
+	if _, is := step.(plan.VerifyRestore); !is {
+		return nil
+	}
+
+	return run.Target.ResolveStore(run.Observation, o.Config, o.Cluster.Now())
 }
 
 // ManifestOf returns what the simulation needs of a rendering. The revision is a checksum of the pod template.

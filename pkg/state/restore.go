@@ -37,6 +37,8 @@ type VerifiedRestore struct {
 	// AcceptedRevision is the revision that a user accepted, since Known is higher than Revision, or the revision of a volume is unknown. 0: no
 	// loss was known.
 	AcceptedRevision int64 `json:"acceptedRevision,omitempty"`
+	// Store is the location that the Job restored from, as Store.String names it. Empty: an earlier operator did not record it.
+	Store string `json:"store,omitempty"`
 	// At is when the operator compared them.
 	At time.Time `json:"at"`
 }

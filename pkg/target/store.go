@@ -38,6 +38,17 @@ func (t *Target) ResolveStore(o etcdcluster.Observation, config Config, now time
 	return t.checkStoreUse(o)
 }
 
+// ResolvedStore returns the location to which ResolveStore resolves the store now, and leaves the target as it is. Empty: there is no store, or
+// it cannot be used.
+func (t *Target) ResolvedStore(o etcdcluster.Observation, config Config, now time.Time) string {
+	resolved := *t
+	if err := resolved.ResolveStore(o, config, now); err != nil || resolved.StoreRecord == nil {
+		return ""
+	}
+
+	return resolved.StoreRecord.String()
+}
+
 // findStore sets Store.
 func (t *Target) findStore(o etcdcluster.Observation, config Config) error {
 	t.Store, t.StoreResolution = nil, &conditions.StoreResolution{}
