@@ -61,7 +61,7 @@ const (
 // ClaimInspectionFor returns the state of a Job that inspects the volume of a member, and of its pods. Pods of other owners are ignored.
 func ClaimInspectionFor(job *batchv1.Job, pods []corev1.Pod) ClaimInspection {
 	inspection := ClaimInspection{
-		Name: job.Name, UID: job.UID, OwnerUID: controllerUID(job), Deleting: job.DeletionTimestamp != nil,
+		Name: job.Name, UID: job.UID, OwnerUID: controllerUID(job), Deleting: job.DeletionTimestamp != nil, CreationTime: job.CreationTimestamp.Time,
 		ClaimUID: types.UID(job.Annotations[druidv1alpha1.InspectionClaimUIDAnnotation]),
 	}
 	for _, volume := range job.Spec.Template.Spec.Volumes {
@@ -138,6 +138,8 @@ type ClaimInspection struct {
 	OwnerUID types.UID
 	// Deleting is true while it is being deleted.
 	Deleting bool
+	// CreationTime is when it was created: it read the volume later.
+	CreationTime time.Time
 	// Claim and ClaimUID are the PersistentVolumeClaim that the Job mounts.
 	Claim    string
 	ClaimUID types.UID

@@ -36,6 +36,8 @@ type RestoreVerification struct {
 	OwnerUID types.UID
 	// Deleting is true while it is being deleted.
 	Deleting bool
+	// CreationTime is when it was created: it read the store later.
+	CreationTime time.Time
 	// Store is the location that the Job restores from, in the form of Observation.StoreLocation.
 	Store string
 	// Recorded is true if its result was used, or is not needed any more: the next restore needs another Job.
@@ -55,9 +57,10 @@ func RestoreVerificationFor(job *batchv1.Job, pods []corev1.Pod) RestoreVerifica
 
 	return RestoreVerification{
 		Exists: true, Name: job.Name, UID: job.UID, OwnerUID: controllerUID(job), Deleting: job.DeletionTimestamp != nil,
-		Store:     job.Annotations[druidv1alpha1.LeaseAnnotationStore],
-		Recorded:  job.Annotations[druidv1alpha1.CompactionRecordedAnnotation] != "",
-		Succeeded: result.found != nil, Failed: result.failed, Message: result.message, Result: result.found,
+		CreationTime: job.CreationTimestamp.Time,
+		Store:        job.Annotations[druidv1alpha1.LeaseAnnotationStore],
+		Recorded:     job.Annotations[druidv1alpha1.CompactionRecordedAnnotation] != "",
+		Succeeded:    result.found != nil, Failed: result.failed, Message: result.message, Result: result.found,
 	}
 }
 

@@ -212,6 +212,13 @@ func planDiscard(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.T
 
 		return p
 	}
+	if withdrawn := withdrawal(etcd, o, now); withdrawn != "" {
+		p.Restore, p.PollMembers = state.RestoreNone, true
+		p.Reason = "the restore is withdrawn: " + withdrawn
+		p.WaitsFor = "this to be recorded"
+
+		return p
+	}
 	restored := "the cluster is restored from its store (" + o.State.Verified.String() + ")"
 	if len(o.Pods) > 0 {
 		p.Reason = fmt.Sprintf("%s; %d pods are left", restored, len(o.Pods))
@@ -251,6 +258,25 @@ func planDiscard(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.T
 	}
 
 	return thenStart(p, etcd, o)
+}
+
+// withdrawal is why a verified restore that has begun deletes nothing any more. Empty: it continues. Until the pods are gone, the members may
+// form a quorum again and acknowledge writes, and a user may change the store.
+func withdrawal(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) string {
+	verified := o.State.Verified
+	if verified == nil {
+		return ""
+	}
+	if verified.Store != "" && o.TargetStore != "" && verified.Store != o.TargetStore {
+		return fmt.Sprintf("it was verified with %s, and the first member would restore from %s. Request the restore again", verified.Store, o.TargetStore)
+	}
+	known := recordedRevisions(o)
+	if verified.AcceptedRevision > 0 || highestOf(known) <= max(verified.Known, verified.Revision) {
+		return ""
+	}
+	job := etcdcluster.RestoreVerification{Store: verified.Store, Result: &etcdcluster.Inspection{Revision: verified.Revision, Keys: verified.Keys}}
+
+	return compare(etcd, job, volumeRevisions{known: known}, fmt.Sprintf(" together with %s=%s", druidv1alpha1.RestoreAnnotation, druidv1alpha1.RestoreFromStore), now).refused
 }
 
 // thenStart resets the Leases, and renders the first member when all Leases are empty.

@@ -134,6 +134,93 @@ var _ = Describe("Traces of a restore that is verified by its revision", func() 
 		s.expectGolden("three-not-restored-since-a-volume-is-newer")
 	})
 
+	stopAll := func(s *scenario) {
+		s.SetImageBroken("v1", true)
+		for ordinal := range s.Objects.Pods {
+			s.StopEtcd(ordinal)
+		}
+	}
+
+	It("withdraws the restore when a quorum has confirmed a higher revision before the pods were stopped", func() {
+		s := created(3)
+		s.inject("all members stop", func() { stopAll(s) })
+		s.run()
+		s.inject("a restore is requested", func() { request(s, "restore=from-store") })
+		s.runUntil(func() bool { return s.Objects.State.Restore == "discard" })
+		s.inject("before the pods stop, the members form a quorum for a moment, which acknowledges and returns revision 150", func() {
+			s.SetImageBroken("v1", false)
+			s.Data = s.Data.At(150)
+			s.Acknowledged.Acknowledge(s.Data)
+			for _, volume := range s.Volumes {
+				volume.Data = s.Data
+			}
+			confirmed := *s.Objects.State.Evidence
+			confirmed.HighestRevision, confirmed.At = 150, s.Now()
+			s.Objects.State.Evidence = &confirmed
+		})
+		s.run()
+		Expect(s.steps).NotTo(HaveKey("DeleteClaim"))
+		Expect(s.Objects.State.Restore).To(BeEmpty())
+		Expect(s.trace).To(ContainElement(And(ContainSubstring("the restore is withdrawn"), ContainSubstring("the store restores revision 101 with 100 keys, and the highest known revision is 150"), ContainSubstring("druid.gardener.cloud/accept-revision=101"))))
+		s.expectDone()
+		Expect(s.Data.Revision).To(BeEquivalentTo(150))
+		Expect(s.Objects.State.Evidence.HighestRevision).To(BeEquivalentTo(150))
+	})
+
+	It("continues the restore if the user has accepted the loss", func() {
+		s := created(3)
+		s.inject("all members stop, and the bucket is rolled back", func() { stopAll(s); s.Store.RollBackTo(41) })
+		s.run()
+		s.inject("a restore is requested, and the revision is accepted", func() { request(s, "restore=from-store", "accept-revision=41") })
+		s.runUntil(func() bool { return s.Objects.State.Restore == "discard" })
+		s.inject("a quorum returns a higher revision", func() {
+			s.SetImageBroken("v1", false)
+			confirmed := *s.Objects.State.Evidence
+			confirmed.HighestRevision = 150
+			s.Objects.State.Evidence = &confirmed
+		})
+		s.run()
+		s.expectDone()
+		Expect(s.Data.Revision).To(BeEquivalentTo(41))
+	})
+
+	It("does not use the results of Jobs after members were ready in the meantime", func() {
+		s := created(3)
+		s.inject("all members stop", func() { stopAll(s) })
+		s.run()
+		s.inject("a restore is requested", func() { request(s, "restore=from-store") })
+		s.runUntil(func() bool { return s.steps["InspectClaim"] == 3 })
+		s.inject("the operator is away. The members become ready, acknowledge revision 150, and stop before a delta snapshot", func() {
+			s.SetImageBroken("v1", false)
+			s.Store.Down = true
+			for range 20 {
+				s.tick()
+			}
+			Expect(s.Write(49)).To(BeTrue())
+			stopAll(s)
+			for range 30 {
+				s.tick()
+			}
+			s.Store.Down = false
+			Expect(s.Objects.RestoreVerification.Result.Revision).To(BeEquivalentTo(101))
+		})
+		s.run()
+		expectUntouched(s)
+		Expect(s.steps).To(HaveKeyWithValue("VerifyRestore", 2))
+		Expect(s.steps).To(HaveKeyWithValue("InspectClaim", 6))
+		Expect(s.trace).To(ContainElement(And(ContainSubstring("it is ignored"), ContainSubstring("the highest known revision is 150"), ContainSubstring("the volume of claim main-main-0 has revision 150"))))
+	})
+
+	It("uses the results of Jobs although the containers of a pod that is not ready restart again and again", func() {
+		s := created(3)
+		s.inject("all members stop", func() { stopAll(s) })
+		s.run()
+		s.inject("a restore is requested", func() { request(s, "restore=from-store") })
+		s.runUntil(func() bool { s.StopEtcd(0); return s.Objects.State.Restore == "discard" })
+		Expect(s.steps).To(HaveKeyWithValue("VerifyRestore", 1))
+		Expect(s.steps).To(HaveKeyWithValue("InspectClaim", 3))
+	})
+
 	It("keeps the volumes of the data that is given up until the restored cluster has a full snapshot", func() {
 		s := created(3)
 		s.inject("nodes n2 and n3 are gone, and the bucket is rolled back", func() { s.RemoveNode("n2"); s.RemoveNode("n3"); s.Store.RollBackTo(41) })

@@ -87,6 +87,23 @@ var _ = Describe("The store of a restore that is verified", func() {
 		Entry("in the Secret", correctSecret),
 	)
 
+	It("must not change before the claims are deleted: the restore is withdrawn", func() {
+		s := created(3)
+		loseQuorum(s)
+		s.inject("a restore is requested", func() { request(s) })
+		s.runUntil(func() bool { return s.Objects.State.Restore == "discard" })
+		s.inject("a user selects another endpoint, with revision 41", func() { correctSecret(s); s.Store.RollBackTo(41) })
+		s.run()
+		Expect(s.steps).NotTo(HaveKey("DeleteClaim"))
+		Expect(s.Objects.State.Restore).To(BeEmpty())
+		Expect(s.Objects.State.Verified).To(BeNil())
+		Expect(s.trace).To(ContainElement(And(ContainSubstring("the restore is withdrawn"), ContainSubstring(`endpoint "b.example.org"`))))
+		s.inject("a restore is requested again", func() { request(s) })
+		s.run()
+		Expect(s.steps).NotTo(HaveKey("DeleteClaim"))
+		Expect(s.trace).To(ContainElement(ContainSubstring("the store restores revision 41 with 40 keys, and the highest known revision is 101")))
+	})
+
 	It("is recorded with the facts of the restore", func() {
 		s := created(3)
 		loseQuorum(s)

@@ -5,6 +5,8 @@
 package planner_test
 
 import (
+	"time"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
@@ -142,7 +144,7 @@ var _ = Describe("Traces of a restore", func() {
 			s.run()
 			requestRestore(s)
 			s.Objects.TargetStore = "the store"
-			s.Objects.RestoreVerification = etcdcluster.RestoreVerification{Exists: true, Name: "main-verify", UID: "job", OwnerUID: "etcd-uid", Store: "the store", Succeeded: true, Result: &etcdcluster.Inspection{Revision: 101, Keys: 100}}
+			s.Objects.RestoreVerification = etcdcluster.RestoreVerification{Exists: true, Name: "main-verify", UID: "job", OwnerUID: "etcd-uid", Store: "the store", CreationTime: s.Now(), Succeeded: true, Result: &etcdcluster.Inspection{Revision: 101, Keys: 100}}
 			change(&s.Objects.RestoreVerification)
 			p := planner.For(s.Etcd, s.Objects, s.Now())
 			if !isVerifiedAgain {
@@ -156,6 +158,7 @@ var _ = Describe("Traces of a restore", func() {
 		Entry("is of this Etcd and store: it does not", func(*etcdcluster.RestoreVerification) {}, false),
 		Entry("verified another store", func(r *etcdcluster.RestoreVerification) { r.Store = "another" }, true),
 		Entry("has no record of its store", func(r *etcdcluster.RestoreVerification) { r.Store = "" }, true),
+		Entry("was created before a pod was last ready", func(r *etcdcluster.RestoreVerification) { r.CreationTime = r.CreationTime.Add(-24 * time.Hour) }, true),
 		Entry("was already reported", func(r *etcdcluster.RestoreVerification) { r.Succeeded, r.Failed, r.Recorded = false, true, true }, true),
 		Entry("was of an earlier Etcd of the name", func(r *etcdcluster.RestoreVerification) { r.OwnerUID = "other" }, true),
 	)
@@ -166,7 +169,7 @@ var _ = Describe("Traces of a restore", func() {
 		s.run()
 		requestRestore(s)
 		s.Objects.TargetStore = "the store"
-		s.Objects.RestoreVerification = etcdcluster.RestoreVerification{Exists: true, Name: "main-verify", UID: "job", OwnerUID: "etcd-uid", Store: "the store", Message: "pod main-verify-x has no node: 0/3 nodes"}
+		s.Objects.RestoreVerification = etcdcluster.RestoreVerification{Exists: true, Name: "main-verify", UID: "job", OwnerUID: "etcd-uid", Store: "the store", CreationTime: s.Now(), Message: "pod main-verify-x has no node: 0/3 nodes"}
 		p := planner.For(s.Etcd, s.Objects, s.Now())
 		Expect(p.Render).To(BeFalse())
 		Expect(p.WaitsFor).To(Equal("Job main-verify to restore from the store: pod main-verify-x has no node: 0/3 nodes (if you have checked the store yourself, or do not need that data, set druid.gardener.cloud/restore=from-store-unverified)"))

@@ -6,20 +6,29 @@ package planner
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/evidence"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 )
 
-// isFor is true for a Job whose result is about the store from which the first member would restore now, and was not used before. The recorded
-// store does not count: nothing is rendered while a restore is verified, so that the record may be outdated.
+// isFor is true for a Job whose result is about the store from which the first member would restore now, was not used before, and is not
+// outdated. The recorded store does not count: nothing is rendered while a restore is verified, so that the record may be outdated.
 func isFor(r etcdcluster.RestoreVerification, etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) bool {
 	isSameStore := o.TargetStore != "" && r.Store == o.TargetStore
 
-	return r.Exists && !r.Deleting && !r.Recorded && r.OwnerUID == etcd.UID && isSameStore
+	return r.Exists && !r.Deleting && !r.Recorded && r.OwnerUID == etcd.UID && isSameStore && !isOutdatedByPods(o, r.CreationTime)
+}
+
+// isOutdatedByPods is true if a pod was created, or was ready, since a Job was created. The members may have acknowledged writes since then that
+// the Job has not read. A pod that stays unready does not outdate a Job, however often its containers restart. A Job is created only when no pod
+// was ready for unreadyTime.
+func isOutdatedByPods(o etcdcluster.Observation, created time.Time) bool {
+	return slices.ContainsFunc(o.Pods, func(pod etcdcluster.Pod) bool { return pod.ReadinessSince().Add(evidence.MaxClockSkew).After(created) })
 }
 
 // survivingVolumes returns the revisions of the volumes, unless they hold only data from the backup store.

@@ -97,7 +97,7 @@ func (v *volumeRevisions) inspect(etcd *druidv1alpha1.Etcd, o etcdcluster.Observ
 		v.addStep(plan.InspectClaim{Meta: plan.Meta{Object: claim.Name, UID: claim.UID}})
 	case job.Deleting:
 		v.addWait(fmt.Sprintf("Job %s, of an earlier restore, to be gone", job.Name))
-	case job.ClaimUID != claim.UID || job.OwnerUID != etcd.UID:
+	case job.ClaimUID != claim.UID || job.OwnerUID != etcd.UID || isOutdatedByPods(o, job.CreationTime):
 		v.addStep(plan.DeleteRestoreJob{Meta: plan.Meta{Object: job.Name, UID: job.UID}})
 	case job.Result != nil:
 		v.known = append(v.known, knownRevision{

@@ -51,7 +51,7 @@ func (c *Cluster) execute(step plan.Step) error {
 	case plan.ResizeClaim:
 		return c.resizeClaim(step)
 	case plan.VerifyRestore:
-		c.Objects.RestoreVerification = etcdcluster.RestoreVerification{Exists: true, Name: step.Object, UID: c.uid("job"), OwnerUID: c.Etcd.UID}
+		c.Objects.RestoreVerification = etcdcluster.RestoreVerification{Exists: true, Name: step.Object, UID: c.uid("job"), OwnerUID: c.Etcd.UID, CreationTime: c.now}
 	case plan.InspectClaim:
 		return c.inspectClaim(step.Meta)
 	case plan.DeleteRestoreJob:
@@ -143,7 +143,7 @@ func (c *Cluster) inspectClaim(meta plan.Meta) error {
 	claim, err := c.claimOf(meta)
 	if err == nil {
 		c.Objects.Inspections = append(c.Objects.Inspections, etcdcluster.ClaimInspection{
-			Name: helper.InspectionJobName(c.Etcd, claim.Ordinal), UID: c.uid("job"), OwnerUID: c.Etcd.UID, Claim: claim.Name, ClaimUID: claim.UID,
+			Name: helper.InspectionJobName(c.Etcd, claim.Ordinal), UID: c.uid("job"), OwnerUID: c.Etcd.UID, CreationTime: c.now, Claim: claim.Name, ClaimUID: claim.UID,
 		})
 	}
 

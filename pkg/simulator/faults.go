@@ -26,7 +26,7 @@ func (c *Cluster) DeletePod(ordinal int) {
 // FailReadiness lets the readiness probe of a pod fail once. etcd keeps running.
 func (c *Cluster) FailReadiness(ordinal int) {
 	if pod := c.Objects.PodFor(ordinal); pod != nil {
-		pod.Ready, pod.ContainersReady, pod.ReadyChangedAt = false, false, c.now
+		setUnready(pod, c.now)
 	}
 }
 

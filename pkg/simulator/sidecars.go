@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
@@ -80,7 +81,7 @@ func (c *Cluster) register(pod *etcdcluster.Pod, member *Member, urls []string) 
 
 // stopEtcd ends the etcd container of a pod. The kubelet starts it again.
 func (c *Cluster) stopEtcd(pod *etcdcluster.Pod, reason string) {
-	pod.Ready, pod.ContainersReady, pod.ReadyChangedAt = false, false, c.now
+	setUnready(pod, c.now)
 	container := etcdContainer(pod)
 	container.State, container.Reason = etcdcluster.ContainerTerminated, reason
 }
@@ -162,4 +163,12 @@ func (c *Cluster) startAlone(pod *etcdcluster.Pod, volume *Volume) bool {
 	}
 
 	return c.bootstrap(pod, volume)
+}
+
+// setUnready ends the readiness of a pod. The time of the condition changes only with its status.
+func setUnready(pod *etcdcluster.Pod, now time.Time) {
+	if pod.Ready {
+		pod.ReadyChangedAt = now
+	}
+	pod.Ready, pod.ContainersReady = false, false
 }

@@ -167,6 +167,9 @@ func (r *execution) write(ctx context.Context, run *engine.Run, desired desiredR
 	if err != nil {
 		return false, plan.Failed(druidv1alpha1.ErrorCodeSyncManagedResource, err)
 	}
+	if written {
+		r.announceWithdrawal(run)
+	}
 	if !isNew || !written {
 		return false, nil
 	}

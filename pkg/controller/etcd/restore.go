@@ -107,3 +107,10 @@ func (r *execution) announceRestore(run *engine.Run) {
 			helper.MemberName(run.Target.Stored, 0), run.NextState().Verified.String())
 	}
 }
+
+// announceWithdrawal reports that a restore has ended before it deleted all claims.
+func (r *execution) announceWithdrawal(run *engine.Run) {
+	if run.Observation.State.Restore == state.RestoreDiscard && run.NextState().Restore == state.RestoreNone {
+		r.event(run.Target.Stored, corev1.EventTypeWarning, "RestoreWithdrawn", "The members start again with the volumes that are left: %s", run.Rendered.Plan.Reason)
+	}
+}
