@@ -75,7 +75,7 @@ func AwaitsVerification(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) boo
 	return isRequested && o.State.Restore != state.RestoreDiscard || startsEmpty(etcd, o)
 }
 
-// DependsOnStore is true while a restore is requested or begins, and before a member starts without a volume: the plan then depends on the
+// DependsOnStore is true while a restore is requested or begins, and before a member starts without a volume. The plan then depends on the
 // store from which the first member would restore.
 func DependsOnStore(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) bool {
 	return AwaitsVerification(etcd, o) || o.State.Restore == state.RestoreDiscard

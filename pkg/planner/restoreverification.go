@@ -16,8 +16,8 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 )
 
-// isFor is true for a Job whose result is about the store from which the first member would restore now, was not used before, and is not
-// outdated. The recorded store does not count: nothing is rendered while a restore is verified, so that the record may be outdated.
+// isFor is true for a Job whose result counts. It is of the store from which the first member would restore now, unused, and not outdated.
+// The recorded store does not matter. Nothing is rendered while a restore is verified, so that the record may be outdated.
 func isFor(r etcdcluster.RestoreVerification, etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) bool {
 	isSameStore := o.TargetStore != "" && r.Store == o.TargetStore
 

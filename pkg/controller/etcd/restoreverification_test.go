@@ -6,9 +6,11 @@ package etcd_test
 
 import (
 	"context"
+	"maps"
 	"strings"
 	"time"
 
+	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	batchv1 "k8s.io/api/batch/v1"
@@ -17,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/target"
 	"github.com/gardener/gardener-extension-etcd-druid/test/kube"
 )
@@ -104,6 +107,39 @@ var _ = Describe("A requested restore while a volume is left", func() {
 		until(func() bool { return job() != nil && job().UID != first })
 		Expect(deleted).To(BeEmpty())
 		until(func() bool { return len(deleted) > 0 })
+		Expect(isRequested()).To(BeFalse())
+	})
+
+	It("withdraws the restore with an event if a quorum has returned a higher revision before the claims are deleted", func() {
+		raised := false
+		drive = startOperator(k, func(write kube.Write) {
+			if !write.Done || raised || !strings.Contains(write.What, "ManagedResource druid-main") {
+				return
+			}
+			mr := &resourcesv1alpha1.ManagedResource{}
+			Expect(k.Client(nil).Get(ctx, client.ObjectKey{Namespace: "demo", Name: "druid-main"}, mr)).To(Succeed())
+			recorded, err := state.Decode(mr.Annotations)
+			Expect(err).NotTo(HaveOccurred())
+			if recorded.Restore != state.RestoreDiscard {
+				return
+			}
+			raised = true
+			evidence := state.Evidence{}
+			if recorded.Evidence != nil {
+				evidence = *recorded.Evidence
+			}
+			evidence.HighestRevision = 1 << 40
+			recorded.Evidence = &evidence
+			annotations, err := recorded.Encode()
+			Expect(err).NotTo(HaveOccurred())
+			maps.Copy(mr.Annotations, annotations)
+			Expect(k.Client(nil).Update(ctx, mr)).To(Succeed())
+		})
+		request()
+		until(func() bool { return raised })
+		until(func() bool { return strings.Contains(strings.Join(drive.events, "\n"), "RestoreWithdrawn") })
+		Expect(drive.events).To(ContainElement(And(HavePrefix("RestoreWithdrawn"), ContainSubstring("the highest known revision is 1099511627776"))))
+		Expect(deleted).To(BeEmpty())
 		Expect(isRequested()).To(BeFalse())
 	})
 
