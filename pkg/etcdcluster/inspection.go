@@ -52,10 +52,12 @@ const InspectionDeadline = 30 * time.Minute
 
 // Exit codes of etcd-helper. It has others if it fails for other reasons.
 const (
-	// ExitNoDatabase means that there is no database.
+	// ExitNoDatabase means that there are files, but no database.
 	ExitNoDatabase = 3
 	// ExitCorrupt means that etcd cannot read the database.
 	ExitCorrupt = 4
+	// ExitNoFiles means that the data directory contains no files.
+	ExitNoFiles = 5
 )
 
 // ClaimInspectionFor returns the state of a Job that inspects the volume of a member, and of its pods. Pods of other owners are ignored.
@@ -71,6 +73,7 @@ func ClaimInspectionFor(job *batchv1.Job, pods []corev1.Pod) ClaimInspection {
 	}
 	result := resultOf(job, pods, InspectionDeadline)
 	inspection.Result, inspection.Failed, inspection.Message = result.found, result.failed, result.message
+	inspection.Empty = result.failed && exitCodeOf(pods, job.UID) == ExitNoFiles
 
 	return inspection
 }
@@ -129,6 +132,24 @@ func inspectionIn(pods []corev1.Pod) (*Inspection, error) {
 	return nil, errors.New("it succeeded, but its result is not known, because its pod was deleted")
 }
 
+// exitCodeOf returns the exit code of etcd-helper in the newest pod of a Job in which it has failed. 0: there is none.
+func exitCodeOf(pods []corev1.Pod, job types.UID) int32 {
+	var newest *corev1.Pod
+	code := int32(0)
+	for i := range pods {
+		if OwnerUID(pods[i]) != job || newest != nil && pods[i].CreationTimestamp.Before(&newest.CreationTimestamp) {
+			continue
+		}
+		for _, container := range pods[i].Status.ContainerStatuses {
+			if terminated := container.State.Terminated; container.Name == InspectionContainer && terminated != nil && terminated.ExitCode != 0 {
+				newest, code = &pods[i], terminated.ExitCode
+			}
+		}
+	}
+
+	return code
+}
+
 // ClaimInspection is a Job that inspects the database in the volume of a member.
 type ClaimInspection struct {
 	// Name and UID of the Job.
@@ -147,6 +168,8 @@ type ClaimInspection struct {
 	Result *Inspection
 	// Failed is true if the Job has failed, for example because the database is corrupt.
 	Failed bool
+	// Empty is true if the Job has failed because the volume contains no files of etcd: there is nothing that could be lost.
+	Empty bool
 	// Message is why the Job has failed, or why it makes no progress. Empty: no reason is known.
 	Message string
 }

@@ -106,6 +106,10 @@ var _ = DescribeTable("The result of a Job that verifies a restore",
 		pod.Spec.InitContainers = []corev1.Container{{Name: "restore"}}
 	})},
 		etcdcluster.RestoreVerification{Failed: true, Message: "nothing was restored: the store holds no full snapshot, or the log of container restore of pod main-0-inspect-x says why it could not be read"}),
+	Entry("is a failure if nothing was restored", jobWith(batchv1.JobFailed), []corev1.Pod{podWith(5, "no files", func(pod *corev1.Pod) {
+		pod.Spec.InitContainers = []corev1.Container{{Name: "restore"}}
+	})},
+		etcdcluster.RestoreVerification{Failed: true, Message: "nothing was restored: the store holds no full snapshot, or the log of container restore of pod main-0-inspect-x says why it could not be read"}),
 	Entry("is a failure if the restored database is corrupt", jobWith(batchv1.JobFailed), []corev1.Pod{podWith(4, "the database is corrupt: reading db: page 3")},
 		etcdcluster.RestoreVerification{Failed: true, Message: "container inspect of pod main-0-inspect-x ended with code 4: the database is corrupt: reading db: page 3"}),
 	Entry("is not known while it runs", jobWith(""), []corev1.Pod{podWith(0, inspected)}, etcdcluster.RestoreVerification{}),
@@ -119,6 +123,8 @@ var _ = DescribeTable("The result of a Job that inspects a volume",
 	Entry("is that of etcd-helper", jobWith(batchv1.JobComplete), []corev1.Pod{podWith(0, inspected)}, etcdcluster.ClaimInspection{Result: result}),
 	Entry("is a failure if the volume contains no database", jobWith(batchv1.JobFailed), []corev1.Pod{podWith(3, "no database: db does not exist")},
 		etcdcluster.ClaimInspection{Failed: true, Message: "container inspect of pod main-0-inspect-x ended with code 3: no database: db does not exist"}),
+	Entry("is that the volume is empty", jobWith(batchv1.JobFailed), []corev1.Pod{podWith(5, "no files"), podWith(3, "no database", ofJob("other"))},
+		etcdcluster.ClaimInspection{Failed: true, Empty: true, Message: "container inspect of pod main-0-inspect-x ended with code 5: no files"}),
 	Entry("is a failure if the pod was deleted", jobWith(batchv1.JobComplete), nil,
 		etcdcluster.ClaimInspection{Failed: true, Message: "it succeeded, but its result is not known, because its pod was deleted"}),
 	Entry("is a failure after its deadline", jobWith("", func(job *batchv1.Job) {

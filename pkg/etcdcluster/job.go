@@ -85,7 +85,7 @@ func jobFailure(condition batchv1.JobCondition, pods []corev1.Pod, deadline time
 	for _, pod := range pods {
 		for _, container := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 			if terminated := container.State.Terminated; terminated != nil && terminated.ExitCode != 0 {
-				if container.Name == InspectionContainer && terminated.ExitCode == ExitNoDatabase && len(pod.Spec.InitContainers) > 0 {
+				if container.Name == InspectionContainer && (terminated.ExitCode == ExitNoDatabase || terminated.ExitCode == ExitNoFiles) && len(pod.Spec.InitContainers) > 0 {
 					return fmt.Sprintf("nothing was restored: the store holds no full snapshot, or the log of container %s of pod %s says why it could not be read",
 						pod.Spec.InitContainers[0].Name, pod.Name)
 				}

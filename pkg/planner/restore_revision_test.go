@@ -16,6 +16,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/planner"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/simulator/history"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
@@ -255,6 +256,22 @@ var _ = Describe("Traces of a restore that is verified by its revision", func() 
 		s.expectDone()
 		Expect(s.steps).NotTo(HaveKey("RetainVolume"))
 		Expect(s.Objects.State.Retained).To(BeEmpty())
+	})
+
+	It("needs no consent for a volume without data, which a member got before the others lost theirs", func() {
+		s := created(3)
+		s.inject("the first member has a new volume, and the others have lost theirs", func() {
+			volume := s.Volumes["main-main-0"]
+			volume.Member, volume.Data = 0, history.Position{}
+			s.LoseVolume(1)
+			s.LoseVolume(2)
+		})
+		s.run()
+		s.inject("a restore is requested", func() { request(s, "restore=from-store") })
+		s.run()
+		s.expectDone()
+		Expect(s.Data.Revision).To(BeEquivalentTo(101))
+		Expect(s.steps).To(HaveKeyWithValue("InspectClaim", 1))
 	})
 
 	It("needs consent if the revision of a volume cannot be read", func() {

@@ -103,6 +103,7 @@ func (v *volumeRevisions) inspect(etcd *druidv1alpha1.Etcd, o etcdcluster.Observ
 		v.known = append(v.known, knownRevision{
 			revision: job.Result.Revision, source: fmt.Sprintf("the volume of claim %s has revision %d", claim.Name, job.Result.Revision), at: heartbeatOf(etcd, o, claim.Ordinal),
 		})
+	case job.Empty: // a new volume, for example of a member that could not join any more
 	case job.Failed:
 		v.unknown = append(v.unknown, fmt.Sprintf("the revision of claim %s is unknown: %s", claim.Name, job.Message))
 	default:

@@ -164,9 +164,12 @@ func (c *Cluster) jobs() bool {
 			continue
 		}
 		changed = true
-		if volume := c.Volumes[job.Claim]; volume == nil || volume.Member == 0 || volume.Lost {
+		switch volume := c.Volumes[job.Claim]; {
+		case volume == nil || volume.Lost || volume.Member == 0 && volume.Data != history.Position{}:
 			job.Failed, job.Message = true, "the database is corrupt"
-		} else {
+		case volume.Member == 0 && volume.Data == history.Position{}:
+			job.Failed, job.Empty, job.Message = true, true, "no files"
+		default:
 			job.Result = &etcdcluster.Inspection{Revision: volume.Data.Revision, Keys: keysIn(volume.Data)}
 		}
 	}

@@ -26,10 +26,12 @@ const (
 	ExitOK = 0
 	// ExitFailed means that the flags are wrong, or that the database cannot be opened. Another attempt can succeed.
 	ExitFailed = 1
-	// ExitNoDatabase means that the data directory contains no database, or an empty file.
+	// ExitNoDatabase means that the data directory contains files, but no database, or an empty one.
 	ExitNoDatabase = 3
 	// ExitCorrupt means that etcd cannot read the database.
 	ExitCorrupt = 4
+	// ExitNoFiles means that the data directory does not exist, or that it contains no files.
+	ExitNoFiles = 5
 )
 
 // maxMessageBytes is the maximum size of a termination message in bytes. The kubelet ignores the end of a longer one.
@@ -69,6 +71,8 @@ func exitCode(err error) int {
 		return ExitNoDatabase
 	case errors.Is(err, inspect.ErrCorrupt):
 		return ExitCorrupt
+	case errors.Is(err, inspect.ErrNoFiles):
+		return ExitNoFiles
 	default:
 		return ExitFailed
 	}
@@ -94,7 +98,7 @@ The command does not write to the data directory. It reads the database only whi
 The command does not read the write-ahead log. If etcd was killed, its entries of the last 100 milliseconds or its last 10,000
 operations are missing in the database, and are not counted. No entries are missing after etcd stopped by itself.
 
-Exit codes: 0 success, 1 wrong flags or the database cannot be opened, 2 panic, 3 no database, 4 the database is corrupt.`,
+Exit codes: 0 success, 1 wrong flags or the database cannot be opened, 2 panic, 3 no database, 4 the database is corrupt, 5 no files.`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			result, err := inspect.DataDir(dataDir, timeout, newLog(errOut))

@@ -55,10 +55,15 @@ var _ = Describe("inspect", func() {
 	})
 
 	It("should write an error to stderr and to the termination message, and distinguish it by the exit code", func() {
-		Expect(run("--data-dir="+dir, "--termination-message-path="+messagePath)).To(Equal(app.ExitNoDatabase))
-		Expect(message()).To(Equal("no database: " + db + " does not exist"))
+		empty := filepath.Join(dir, "empty")
+		Expect(run("--data-dir="+empty, "--termination-message-path="+messagePath)).To(Equal(app.ExitNoFiles))
+		Expect(message()).To(Equal("no files: " + empty + " is empty or does not exist"))
 		Expect(errOut.String()).To(Equal("etcd-helper: " + message() + "\n"))
 		Expect(out.String()).To(BeEmpty())
+
+		Expect(os.WriteFile(db, nil, 0o600)).To(Succeed())
+		Expect(run("--data-dir="+dir, "--termination-message-path="+messagePath)).To(Equal(app.ExitNoDatabase))
+		Expect(message()).To(Equal("no database: " + db + " is empty"))
 
 		Expect(os.WriteFile(db, []byte(strings.Repeat("something else", 1000)), 0o600)).To(Succeed())
 		Expect(run("--data-dir="+dir, "--termination-message-path="+messagePath)).To(Equal(app.ExitCorrupt))

@@ -86,7 +86,8 @@ func InspectionJob(v Values, claim InspectedClaim) *batchv1.Job {
 	}
 }
 
-// inspectionFailurePolicy makes the Job fail at once if the volume contains no database, or a corrupt one: another pod finds the same.
+// inspectionFailurePolicy makes the Job fail at once if the volume contains no database or no files, or a corrupt database: another pod finds
+// the same.
 func inspectionFailurePolicy() *batchv1.PodFailurePolicy {
 	policy := ignoreDisruptions()
 	policy.Rules = append(policy.Rules, batchv1.PodFailurePolicyRule{
@@ -94,7 +95,7 @@ func inspectionFailurePolicy() *batchv1.PodFailurePolicy {
 		OnExitCodes: &batchv1.PodFailurePolicyOnExitCodesRequirement{
 			ContainerName: new(etcdcluster.InspectionContainer),
 			Operator:      batchv1.PodFailurePolicyOnExitCodesOpIn,
-			Values:        []int32{etcdcluster.ExitNoDatabase, etcdcluster.ExitCorrupt},
+			Values:        []int32{etcdcluster.ExitNoDatabase, etcdcluster.ExitCorrupt, etcdcluster.ExitNoFiles},
 		},
 	})
 

@@ -39,8 +39,8 @@ func sidecarArgs(v Values) []string {
 
 // restoreArgs give a restored member the name and the peer URLs of its configuration. Without them the sidecar restores a member with the peer
 // URL of localhost. It registers the configured ones after etcd has started, and stops etcd if they use TLS. The next start of a single member
-// takes the sidecar more than half a minute, because it requests the member list from a Service without endpoints. Only the first member of a
-// cluster is ever restored. The token makes the cluster ID differ from those of earlier clusters: a member of one that returns cannot join.
+// takes more than half a minute: its sidecar requests the member list from a Service without endpoints. Only the first member of a cluster is
+// ever restored. The token makes the cluster ID differ from those of earlier clusters: a member of one that returns cannot join.
 func restoreArgs(v Values) []string {
 	if v.Store == nil || v.Bootstrap != nil || v.MembersByAddress || len(v.Members) == 0 {
 		return nil

@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"runtime/debug"
 	"syscall"
 	"time"
@@ -29,8 +30,11 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// ErrNoDatabase means that the data directory contains no database: the file does not exist, or it is empty.
+// ErrNoDatabase means that the data directory contains no database, but other files: the file of the database does not exist, or it is empty.
 var ErrNoDatabase = errors.New("no database")
+
+// ErrNoFiles means that the data directory does not exist, or that it contains no files: no member has ever run there.
+var ErrNoFiles = errors.New("no files")
 
 // ErrCorrupt means that etcd cannot read the database.
 var ErrCorrupt = errors.New("the database is corrupt")
@@ -53,13 +57,13 @@ type Result struct {
 // Entries that only the write-ahead log contains are not counted. These are the entries of the last 100 milliseconds or the last 10,000
 // operations before a process of etcd was killed. There are none after etcd stopped by itself.
 //
-// The error is ErrNoDatabase or ErrCorrupt, or says why the database cannot be opened.
+// The error is ErrNoFiles, ErrNoDatabase or ErrCorrupt, or says why the database cannot be opened.
 func DataDir(dir string, timeout time.Duration, log *zap.Logger) (Result, error) {
 	path := datadir.ToBackendFileName(dir)
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return Result{}, fmt.Errorf("%w: %s does not exist", ErrNoDatabase, path)
+		return Result{}, withoutDatabase(dir, path)
 	case err != nil:
 		return Result{}, fmt.Errorf("opening the database: %w", err)
 	case !info.Mode().IsRegular():
@@ -69,6 +73,25 @@ func DataDir(dir string, timeout time.Duration, log *zap.Logger) (Result, error)
 	}
 
 	return file(path, timeout, log)
+}
+
+// withoutDatabase returns the error for a data directory without the file of the database.
+func withoutDatabase(dir, path string) error {
+	err := filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			return ErrNoDatabase
+		}
+
+		return err
+	})
+	switch {
+	case err == nil, errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%w: %s is empty or does not exist", ErrNoFiles, dir)
+	case errors.Is(err, ErrNoDatabase):
+		return fmt.Errorf("%w: %s does not exist", err, path)
+	default:
+		return fmt.Errorf("reading the data directory: %w", err)
+	}
 }
 
 // file inspects a file that is not empty. A page outside of the file is a fault of the memory that it is mapped to.

@@ -149,10 +149,29 @@ var _ = Describe("DataDir", func() {
 			Expect(err).To(MatchError(inspect.ErrNoDatabase))
 			Expect(err).To(MatchError(ContainSubstring(path)))
 		},
-		Entry("without the file", func(string) {}),
-		Entry("without the directories", func(path string) { Expect(os.RemoveAll(filepath.Dir(filepath.Dir(path)))).To(Succeed()) }),
+		Entry("without the file, next to another one", func(path string) { Expect(os.WriteFile(filepath.Join(filepath.Dir(path), "0.snap"), nil, 0o600)).To(Succeed()) }),
 		Entry("if the file is empty", func(path string) { Expect(os.WriteFile(path, nil, 0o600)).To(Succeed()) }),
 	)
+
+	DescribeTable("should return ErrNoFiles",
+		func(prepare func(path string)) {
+			dir, path := dataDir()
+			prepare(path)
+
+			_, err := inspectDir(dir)
+			Expect(err).To(MatchError(inspect.ErrNoFiles))
+			Expect(err).To(MatchError(ContainSubstring(dir)))
+		},
+		Entry("with empty directories", func(string) {}),
+		Entry("without the directories", func(path string) { Expect(os.RemoveAll(filepath.Dir(filepath.Dir(path)))).To(Succeed()) }),
+		Entry("without the data directory", func(path string) { Expect(os.RemoveAll(filepath.Dir(filepath.Dir(filepath.Dir(path))))).To(Succeed()) }),
+	)
+
+	It("should not return ErrNoFiles if the data directory cannot be read", func() {
+		_, err := inspectDir(string([]byte{'/', 0}))
+		Expect(err).To(HaveOccurred())
+		Expect(err).NotTo(Or(MatchError(inspect.ErrNoFiles), MatchError(inspect.ErrNoDatabase)))
+	})
 
 	DescribeTable("should return ErrCorrupt",
 		func(damage func(path string)) {
