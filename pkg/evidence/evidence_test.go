@@ -67,6 +67,9 @@ var _ = Describe("Next", func() {
 		Entry("for the highest of two linearizable reads", int64(42), time.Hour, func(o *etcdcluster.Observation) {
 			o.Etcd.Members[1].Healthy, o.Etcd.Members[1].QuorumRevision = true, 47
 		}, &state.Evidence{HighestRevision: 47, ClusterID: "7", Term: 3, At: now.Add(time.Hour), Voters: voters}),
+		Entry("for the highest of two linearizable reads, if the lower one is that of the last member", int64(47), time.Hour, func(o *etcdcluster.Observation) {
+			o.Etcd.Members[1].Healthy, o.Etcd.Members[1].QuorumRevision = true, 41
+		}, &state.Evidence{HighestRevision: 47, ClusterID: "7", Term: 4, At: now.Add(time.Hour), Voters: voters}),
 		Entry("not without a linearizable read", int64(99), time.Hour, func(o *etcdcluster.Observation) { o.Etcd.Members[0].Healthy = false }, nil),
 		Entry("not for members of two clusters", int64(99), time.Hour, func(o *etcdcluster.Observation) {
 			o.Etcd.Members[1].Healthy, o.Etcd.Members[1].ClusterID = true, 8
