@@ -162,7 +162,7 @@ func (e Engine) observe(ctx context.Context, run *Run) (err error) {
 	run.Observation, err = e.Observer.Observe(ctx, run)
 	run.Observed = true
 	run.Target.PinPort(run.Observation, e.Clock.Now())
-	run.Observation.StoreTimeout = e.Config.StoreTimeout
+	run.Observation.StoreTimeout, run.Observation.CanInspect = e.Config.StoreTimeout, e.Config.EtcdHelper.Image != ""
 	run.Observation.PeerChangePending = run.Target.IsPeerChangePending(run.Observation, e.Clock.Now())
 	if run.Target.Problem() == nil && planner.DependsOnStore(run.Target.Etcd, run.Observation) {
 		run.Observation.TargetStore = run.Target.ResolvedStore(run.Observation, e.Config, e.Clock.Now())

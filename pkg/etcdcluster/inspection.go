@@ -73,7 +73,10 @@ func ClaimInspectionFor(job *batchv1.Job, pods []corev1.Pod) ClaimInspection {
 	}
 	result := resultOf(job, pods, InspectionDeadline)
 	inspection.Result, inspection.Failed, inspection.Message = result.found, result.failed, result.message
-	inspection.Empty = result.failed && exitCodeOf(pods, job.UID) == ExitNoFiles
+	if result.failed {
+		code := exitCodeOf(pods, job.UID)
+		inspection.Empty, inspection.Corrupt = code == ExitNoFiles, code == ExitCorrupt || code == ExitNoDatabase
+	}
 
 	return inspection
 }
@@ -170,6 +173,8 @@ type ClaimInspection struct {
 	Failed bool
 	// Empty is true if the Job has failed because the volume contains no files of etcd: there is nothing that could be lost.
 	Empty bool
+	// Corrupt is true if the Job has failed because etcd cannot use the files in the volume.
+	Corrupt bool
 	// Message is why the Job has failed, or why it makes no progress. Empty: no reason is known.
 	Message string
 }

@@ -21,6 +21,8 @@ type Observation struct {
 	State state.State
 	// StoreLocation is the location of State.Store as the Leases of snapshots record it. Empty: not recorded, or not readable.
 	StoreLocation string
+	// CanInspect is true if the operator can create Jobs that inspect volumes: it knows the image of etcd-helper.
+	CanInspect bool
 	// TargetStore is the location of the store that the reconciled generation resolves to now, in the form of StoreLocation. It may differ from
 	// the recorded one. Empty: there is no store, it cannot be used now, or no restore is considered.
 	TargetStore string

@@ -26,8 +26,8 @@ var _ = Describe("RequestFor", func() {
 		Entry("of one member with a backup store, from which it may be restored", func(e *druidv1alpha1.Etcd) {
 			e.Spec.Backup.Store = &druidv1alpha1.StoreSpec{}
 		}, func(r *observer.Request) { r.Volumes, r.RestoreVerification = true, true }),
-		Entry("of three members", func(e *druidv1alpha1.Etcd) { e.Spec.Replicas = 3 }, func(r *observer.Request) { r.QueryEtcd, r.Volumes = true, true }),
-		Entry("of three members that run, although the spec wants one", func(e *druidv1alpha1.Etcd) { e.Status.Replicas = 3 }, func(r *observer.Request) { r.QueryEtcd, r.Volumes = true, true }),
+		Entry("of three members", func(e *druidv1alpha1.Etcd) { e.Spec.Replicas = 3 }, func(r *observer.Request) { r.QueryEtcd, r.RestoreVerification, r.Volumes = true, true, true }),
+		Entry("of three members that run, although the spec wants one", func(e *druidv1alpha1.Etcd) { e.Status.Replicas = 3 }, func(r *observer.Request) { r.QueryEtcd, r.RestoreVerification, r.Volumes = true, true, true }),
 		Entry("of a cluster that hibernates", func(e *druidv1alpha1.Etcd) { e.Spec.Replicas = 0 }, func(*observer.Request) {}),
 		Entry("of a cluster that hibernates with a backup store", func(e *druidv1alpha1.Etcd) {
 			e.Spec.Replicas, e.Spec.Backup.Store = 0, &druidv1alpha1.StoreSpec{}

@@ -90,16 +90,18 @@ func waitForQuorum(v view, p plan.Plan) plan.Plan {
 	p.Reason = fmt.Sprintf("%s, fewer than the quorum of %d; the operator changes nothing", v.quorumStatus(), etcdcluster.QuorumOf(v.size))
 	if pullError != "" {
 		p.Reason += ": " + pullError
+
+		return p
 	}
 
-	return p
+	return inspectStoppedMembers(v, p)
 }
 
-// haltOnUnrecoverableQuorum stops if so many volumes are lost that the other members are no quorum, even if all of them recover.
+// haltOnUnrecoverableQuorum stops if the data of so many members is lost that the other members are no quorum, even if all of them recover.
 func haltOnUnrecoverableQuorum(v view, p plan.Plan) (plan.Plan, bool) {
 	var lost, left []string
 	for _, member := range v.members {
-		if loss := v.o.VolumeLostReason(member.Ordinal); loss != "" {
+		if loss := dataLostReason(v, member); loss != "" {
 			lost = append(lost, loss)
 		} else {
 			left = append(left, member.Name)
@@ -120,7 +122,7 @@ func haltOnUnrecoverableQuorum(v view, p plan.Plan) (plan.Plan, bool) {
 	return p, true
 }
 
-// quorumAfterLoss returns how many members vote, and whether those whose volumes are not lost may be a quorum. intact is the number of these
+// quorumAfterLoss returns how many members vote, and whether those whose data is not lost may be a quorum. intact is the number of these
 // members.
 //
 // The recorded voting members decide, because the members that were started last may not vote yet. Members that joined may have been promoted
@@ -135,7 +137,7 @@ func quorumAfterLoss(v view, intact int) (votes int, mayRecover bool) {
 	}
 	lostVoters, promoted := 0, 0
 	for _, member := range v.members {
-		isIntact := v.o.VolumeLostReason(member.Ordinal) == ""
+		isIntact := dataLostReason(v, member) == ""
 		isVoter := slices.ContainsFunc(recorded.Voters, func(voter state.Voter) bool { return isMember(voter, member) })
 		switch {
 		case isVoter && !isIntact:

@@ -22,7 +22,7 @@ import (
 
 // newOperator returns an operator that adds what it does to the trace, and whose writes and steps are checked.
 func (s *scenario) newOperator() *simulator.Operator {
-	operator := simulator.NewOperator(s.Cluster, target.Config{AutoReconcile: true, StoreTimeout: target.DefaultStoreTimeout})
+	operator := simulator.NewOperator(s.Cluster, target.Config{AutoReconcile: true, StoreTimeout: target.DefaultStoreTimeout, EtcdHelper: target.EtcdHelper{Image: "etcd-helper"}})
 	operator.Render = func(t target.Target, p plan.Plan, _ etcdcluster.Observation) (engine.Rendered, error) {
 		return engine.Rendered{Rendering: manifestFor(t.Etcd, t.Accepted, p).Rendering}, nil
 	}

@@ -78,7 +78,7 @@ func ForRepair(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Tim
 	if decided, is := firstDecision(v, p, haltOnClusterIDMismatch, withoutQuorum, replaceLostVolumes, waitForMembers); is {
 		p = decided
 	}
-	if p.Stage != plan.StageReplaceVolume && p.Stage != plan.StageSnapshot {
+	if p.Stage != plan.StageReplaceVolume && p.Stage != plan.StageSnapshot && p.Stage != plan.StageQuorumLost {
 		p.Step = nil
 	}
 

@@ -166,7 +166,7 @@ func (c *Cluster) jobs() bool {
 		changed = true
 		switch volume := c.Volumes[job.Claim]; {
 		case volume == nil || volume.Lost || volume.Member == 0 && volume.Data != history.Position{}:
-			job.Failed, job.Message = true, "the database is corrupt"
+			job.Failed, job.Corrupt, job.Message = true, true, "the database is corrupt"
 		case volume.Member == 0 && volume.Data == history.Position{}:
 			job.Failed, job.Empty, job.Message = true, true, "no files"
 		default:

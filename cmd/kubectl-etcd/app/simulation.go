@@ -46,7 +46,7 @@ func (s *session) observe(ctx context.Context, etcd *druidv1alpha1.Etcd) etcdclu
 // configFor returns the configuration of the operator as far as the cluster shows it. The defaults are those of the last rollout, or else
 // those of this version. The timeout of the store is the default. The roots are the directories on nodes that the Local store uses.
 func configFor(o etcdcluster.Observation) (target.Config, error) {
-	config := target.Config{LocalStoreRoots: backupstore.LocalRoots{backupstore.DefaultHostPath, o.LocalStore.HostPath}, StoreTimeout: target.DefaultStoreTimeout}
+	config := target.Config{LocalStoreRoots: backupstore.LocalRoots{backupstore.DefaultHostPath, o.LocalStore.HostPath}, StoreTimeout: target.DefaultStoreTimeout, EtcdHelper: target.EtcdHelper{Image: "etcd-helper"}}
 	if recorded := o.State.Store; recorded != nil {
 		config.LocalStoreRoots = append(config.LocalStoreRoots, recorded.HostPath)
 	}

@@ -57,7 +57,7 @@ func InspectionJob(v Values, claim InspectedClaim) *batchv1.Job {
 		Spec: batchv1.JobSpec{
 			BackoffLimit:            new(int32(verificationRetries)),
 			ActiveDeadlineSeconds:   new(seconds),
-			TTLSecondsAfterFinished: new(int32(verificationTTL)),
+			TTLSecondsAfterFinished: new(int32(inspectionTTL)),
 			PodFailurePolicy:        inspectionFailurePolicy(),
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: inspectionPodLabels(kind, v.Etcd), Annotations: podAnnotations(v.Etcd)},

@@ -23,6 +23,9 @@ const (
 	verificationRetries = 2
 	// verificationTTL is the time for which the result is valid, in seconds.
 	verificationTTL = 600
+	// inspectionTTL is the time for which the result of an inspection is kept, in seconds. As long as the quorum is lost, the operator would
+	// repeat an inspection whose Job is gone.
+	inspectionTTL = 24 * 3600
 	// pathVerified is the directory of the restored database.
 	pathVerified = pathWorkspace + "/restored.etcd"
 )
