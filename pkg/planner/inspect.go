@@ -21,26 +21,17 @@ func inspectStoppedMembers(v view, p plan.Plan) plan.Plan {
 	}
 	var waitsFor []string
 	for _, member := range v.members {
-		claim := v.o.ClaimFor(member.Ordinal)
-		if claim == nil || claim.Deleting || claim.Volume == "" || v.o.VolumeLostReason(member.Ordinal) != "" ||
-			!isEtcdStopped(member) || v.now.Sub(member.Pod.ReadinessSince()) < etcdcluster.MemberStartTimeout {
+		if !needsInspection(v, member) {
 			continue
 		}
-		job := inspectionOf(v.o, *claim)
-		switch {
-		case job == nil:
-			p.Step = plan.InspectClaim{Meta: plan.Meta{Object: claim.Name, UID: claim.UID}}
-		case job.Deleting:
-			waitsFor = append(waitsFor, fmt.Sprintf("Job %s to be gone", job.Name))
-		case !isInspectionOf(v, member, *claim, *job), job.Failed && !job.Corrupt && !job.Empty && v.now.Sub(job.CreationTime) >= etcdcluster.InspectionDeadline:
-			p.Step = plan.DeleteRestoreJob{Meta: plan.Meta{Object: job.Name, UID: job.UID}}
-		case !job.Failed && job.Result == nil:
-			waitsFor = append(waitsFor, strings.TrimSuffix(fmt.Sprintf("Job %s to inspect the volume of claim %s: %s", job.Name, claim.Name, job.Message), ": "))
-		}
-		if p.Step != nil {
-			p.WaitsFor = ""
+		step, awaited := inspectMember(v, member, *v.o.ClaimFor(member.Ordinal))
+		if step != nil {
+			p.Step, p.WaitsFor = step, ""
 
 			return p
+		}
+		if awaited != "" {
+			waitsFor = append(waitsFor, awaited)
 		}
 	}
 	p.WaitsFor = strings.Join(append(waitsFor, p.WaitsFor), "; ")
@@ -48,9 +39,55 @@ func inspectStoppedMembers(v view, p plan.Plan) plan.Plan {
 	return p
 }
 
-// isEtcdStopped is true if the pod of a member runs, and its etcd does not respond.
+// needsInspection is true if the etcd of a member has not run for a while, and its volume may have data.
+func needsInspection(v view, m etcdcluster.Member) bool {
+	claim := v.o.ClaimFor(m.Ordinal)
+	mayHaveData := claim != nil && !claim.Deleting && claim.Volume != "" && v.o.VolumeLostReason(m.Ordinal) == ""
+
+	return mayHaveData && isEtcdStopped(m) && v.now.Sub(m.Pod.ReadinessSince()) >= etcdcluster.MemberStartTimeout
+}
+
+// inspectMember returns the step that creates or deletes the Job for the volume of a member, or what the Job waits for. Neither: it has a result.
+// A failure is repeated after a while, because the errors of a volume can be temporary.
+func inspectMember(v view, m etcdcluster.Member, claim etcdcluster.Claim) (step plan.Step, waitsFor string) {
+	job := inspectionOf(v.o, claim)
+	switch {
+	case job == nil:
+		return plan.InspectClaim{Meta: plan.Meta{Object: claim.Name, UID: claim.UID}}, ""
+	case job.Deleting:
+		return nil, fmt.Sprintf("Job %s to be gone", job.Name)
+	case !isInspectionOf(v, m, claim, *job), job.Failed && !job.Empty && v.now.Sub(job.CreationTime) >= repeatInspection:
+		return plan.DeleteRestoreJob{Meta: plan.Meta{Object: job.Name, UID: job.UID}}, ""
+	case !job.Failed && job.Result == nil:
+		return nil, strings.TrimSuffix(fmt.Sprintf("Job %s to inspect the volume of claim %s: %s", job.Name, claim.Name, job.Message), ": ")
+	default:
+		return nil, ""
+	}
+}
+
+// repeatInspection is how long the failure of a Job counts in a cluster without a quorum.
+const repeatInspection = 2 * etcdcluster.InspectionDeadline
+
+// isEtcdStopped is true if the containers of a member have run on a node that is reachable, and its etcd does not respond.
 func isEtcdStopped(m etcdcluster.Member) bool {
-	return m.Pod != nil && !m.Pod.Deleting && !m.Pod.Ready && m.Pod.Node != "" && (m.Endpoint == nil || !m.Endpoint.Reachable)
+	return m.Pod != nil && !m.Pod.Deleting && !m.Pod.Ready && m.Pod.HasStarted() && !m.Pod.IsNodeUnreachable() && (m.Endpoint == nil || !m.Endpoint.Reachable)
+}
+
+// endUnfinishedInspection deletes a Job that inspects a volume of a cluster with a quorum. It is no longer needed, and its pod would keep the
+// volume attached to its node. The Jobs of a requested restore end first, see planRestore.
+func endUnfinishedInspection(v view, p plan.Plan) (plan.Plan, bool) {
+	for _, job := range v.o.Inspections {
+		if !v.isQuorate() || job.Deleting || job.Failed || job.Result != nil || job.OwnerUID != v.etcd.UID {
+			continue
+		}
+		p.Stage = plan.StageWaitForMembers
+		p.Reason = fmt.Sprintf("%s; Job %s is no longer needed", v.quorumStatus(), job.Name)
+		p.Step = plan.DeleteRestoreJob{Meta: plan.Meta{Object: job.Name, UID: job.UID}}
+
+		return p, true
+	}
+
+	return p, false
 }
 
 // isInspectionOf is true if the result of the Job is about the volume of the member as it is now. The pod of the member must be older than the

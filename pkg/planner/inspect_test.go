@@ -70,7 +70,9 @@ var _ = Describe("A cluster without a quorum, whose etcd processes do not start"
 			inspected(2, change)
 			Expect(planned().Reason).NotTo(ContainSubstring("cannot recover"))
 		},
-		Entry("if the others have data", func(job *etcdcluster.ClaimInspection) { job.Failed, job.Result = false, &etcdcluster.Inspection{Revision: 5} }),
+		Entry("if the others have data", func(job *etcdcluster.ClaimInspection) {
+			job.Failed, job.Result = false, &etcdcluster.Inspection{Revision: 5}
+		}),
 		Entry("if it is not known what the others have", func(*etcdcluster.ClaimInspection) {}),
 		Entry("if the Jobs have inspected other volumes", func(job *etcdcluster.ClaimInspection) { job.Corrupt, job.ClaimUID = true, "another" }),
 		Entry("if the Jobs are of another Etcd", func(job *etcdcluster.ClaimInspection) { job.Corrupt, job.OwnerUID = true, "another" }),
@@ -84,6 +86,21 @@ var _ = Describe("A cluster without a quorum, whose etcd processes do not start"
 		s.Objects.Inspections = nil
 		inspected(0, func(*etcdcluster.ClaimInspection) {})
 		Expect(planned().Step).To(HaveField("Object", "main-main-1"))
+		for i := range s.Objects.Pods {
+			s.Objects.Pods[i].ReadyChangedAt, s.Objects.Pods[i].CreationTime = s.Now().Add(-3*time.Hour), s.Now().Add(-3*time.Hour)
+		}
+		s.Objects.Inspections[0].Corrupt, s.Objects.Inspections[0].CreationTime = true, s.Now().Add(-time.Hour)
+		Expect(planned().Step).To(BeAssignableToTypeOf(plan.DeleteRestoreJob{}))
+	})
+
+	It("is no longer inspected when it has a quorum: the pod of the Job would keep the volume on its node", func() {
+		healthy := newScenario(3, withStore)
+		healthy.run()
+		healthy.Objects.Inspections = []etcdcluster.ClaimInspection{{Name: "main-2-inspect", UID: "job", OwnerUID: healthy.Etcd.UID, Claim: "main-main-2"}}
+		p := planner.For(healthy.Etcd, healthy.Objects, healthy.Now())
+		Expect(p.Step).To(Equal(plan.DeleteRestoreJob{Meta: plan.Meta{Object: "main-2-inspect", UID: "job"}}))
+		healthy.Objects.Inspections[0].Failed = true
+		Expect(planner.For(healthy.Etcd, healthy.Objects, healthy.Now()).Stage).To(Equal(plan.StageDone))
 	})
 
 	It("waits for the Jobs", func() {
@@ -108,6 +125,11 @@ var _ = Describe("A cluster without a quorum, whose etcd processes do not start"
 		Entry("while its members restart", func() {
 			for i := range s.Objects.Pods {
 				s.Objects.Pods[i].ReadyChangedAt = s.Now().Add(-time.Minute)
+			}
+		}),
+		Entry("while its nodes are unreachable", func() {
+			for i := range s.Objects.Pods {
+				s.Objects.Pods[i].ContainersReady = true
 			}
 		}),
 		Entry("while etcd responds", func() {

@@ -103,12 +103,24 @@ func (v *volumeRevisions) inspect(etcd *druidv1alpha1.Etcd, o etcdcluster.Observ
 		v.known = append(v.known, knownRevision{
 			revision: job.Result.Revision, source: fmt.Sprintf("the volume of claim %s has revision %d", claim.Name, job.Result.Revision), at: heartbeatOf(etcd, o, claim.Ordinal),
 		})
-	case job.Empty: // a new volume, for example of a member that could not join any more
+	case job.Empty && !hadVote(etcd, o, claim): // a new volume, for example of a member that could no longer join
+	case job.Empty:
+		v.unknown = append(v.unknown, fmt.Sprintf("the volume of claim %s is empty, although member %s was a voting member", claim.Name, helper.MemberName(etcd, claim.Ordinal)))
 	case job.Failed:
 		v.unknown = append(v.unknown, fmt.Sprintf("the revision of claim %s is unknown: %s", claim.Name, job.Message))
 	default:
 		v.addWait(strings.TrimSuffix(fmt.Sprintf("Job %s to inspect the volume of claim %s: %s", job.Name, claim.Name, job.Message), ": "))
 	}
+}
+
+// hadVote is true if the member was a voting member when a quorum responded last, and its claim existed then. Its volume had data. If it is empty
+// now, for example because it is not mounted on its node, it is not known what is lost.
+func hadVote(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, claim etcdcluster.Claim) bool {
+	recorded := o.State.Evidence
+
+	return recorded != nil && claim.CreationTime.Before(recorded.At) && slices.ContainsFunc(recorded.Voters, func(voter state.Voter) bool {
+		return voter.Name == "" || voter.Name == helper.MemberName(etcd, claim.Ordinal)
+	})
 }
 
 // addStep sets the step if none is set yet.
@@ -168,8 +180,8 @@ type comparison struct {
 	refused string
 }
 
-// compare compares what the Job has restored, which must have a result, with everything that is known. The volumes have what is known of other sources too. remedy is what a
-// user sets together with the accepted revision.
+// compare compares what the Job has restored with everything that is known. The Job must have a result. The volumes have what is known of
+// other sources too. remedy is what a user sets together with the accepted revision.
 func compare(etcd *druidv1alpha1.Etcd, job etcdcluster.RestoreVerification, volumes volumeRevisions, remedy string, now time.Time) comparison {
 	known, unknown, restored := volumes.known, volumes.unknown, *job.Result
 	verified := &state.VerifiedRestore{Revision: restored.Revision, Keys: restored.Keys, Known: highestOf(known), Store: job.Store, At: now}

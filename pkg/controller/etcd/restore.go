@@ -111,6 +111,13 @@ func (r *execution) announceRestore(run *engine.Run) {
 // announceWithdrawal reports that a restore has ended before it deleted all claims.
 func (r *execution) announceWithdrawal(run *engine.Run) {
 	if run.Observation.State.Restore == state.RestoreDiscard && run.NextState().Restore == state.RestoreNone {
-		r.event(run.Target.Stored, corev1.EventTypeWarning, "RestoreWithdrawn", "The members start again with the volumes that are left: %s", run.Rendered.Plan.Reason)
+		volumes := ""
+		for _, volume := range run.Observation.State.Retained {
+			volumes += " " + volume.Name
+		}
+		if volumes != "" {
+			volumes = ". The data of deleted claims is on the retained PersistentVolumes" + volumes
+		}
+		r.event(run.Target.Stored, corev1.EventTypeWarning, "RestoreWithdrawn", "No further volume is deleted, and the members start again with their claims; %s%s", run.Rendered.Plan.Reason, volumes)
 	}
 }

@@ -149,7 +149,9 @@ var _ = Describe("DataDir", func() {
 			Expect(err).To(MatchError(inspect.ErrNoDatabase))
 			Expect(err).To(MatchError(ContainSubstring(path)))
 		},
-		Entry("without the file, next to another one", func(path string) { Expect(os.WriteFile(filepath.Join(filepath.Dir(path), "0.snap"), nil, 0o600)).To(Succeed()) }),
+		Entry("without the file, next to another one", func(path string) {
+			Expect(os.WriteFile(filepath.Join(filepath.Dir(path), "0.snap"), nil, 0o600)).To(Succeed())
+		}),
 		Entry("if the file is empty", func(path string) { Expect(os.WriteFile(path, nil, 0o600)).To(Succeed()) }),
 	)
 
