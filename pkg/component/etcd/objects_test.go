@@ -125,6 +125,19 @@ var _ = Describe("Objects", func() {
 		Expect(sidecar.Env).To(ContainElement(And(HaveField("Name", "POD_UID"), HaveField("ValueFrom.FieldRef.FieldPath", "metadata.uid"))))
 	})
 
+	It("should list each peer URL once, because etcd refuses to start with duplicates", func() {
+		own := "http://test-0.test-peer.test-ns.svc:2380"
+		objects := render(inputOf(fixture.WithStore("S3"), func(obj *druidv1alpha1.Etcd) {
+			obj.Spec.Etcd.AdditionalAdvertisePeerURLs = []druidv1alpha1.MemberPeerURLs{{
+				MemberName: "test-0", URLs: []string{"http://one.example.com", own, "http://one.example.com"},
+			}}
+		})())
+		config, sidecar := configOf(objects), container(objects, "backup-restore")
+		Expect(config["initial-advertise-peer-urls"]).To(HaveKeyWithValue("test-0", []any{own, "http://one.example.com"}))
+		Expect(config).To(HaveKeyWithValue("initial-cluster", "test-0="+own+",test-0=http://one.example.com"))
+		Expect(sidecar.Args).To(ContainElement("--initial-cluster=test-0=" + own + ",test-0=http://one.example.com"))
+	})
+
 	It("should use every port of the spec everywhere", func() {
 		objects := render(inputOf(func(obj *druidv1alpha1.Etcd) {
 			obj.Spec.Etcd.ClientPort, obj.Spec.Etcd.ServerPort, obj.Spec.Backup.Port = new(int32(12379)), new(int32(12380)), new(int32(18080))

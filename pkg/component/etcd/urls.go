@@ -71,8 +71,17 @@ func urlsByMember(v Values, urls func(Values, Member) []string) map[string][]str
 	return byMember
 }
 
+// peerURLs are the URL with the host of the member, and its additional URLs. Each is listed once, although a user may list one twice: etcd
+// refuses to start with duplicates.
 func peerURLs(v Values, member Member) []string {
-	return append([]string{hostURL(v.PeerTLS, member.Host, v.Ports.Peer)}, member.AdditionalPeerURLs...)
+	urls := []string{hostURL(v.PeerTLS, member.Host, v.Ports.Peer)}
+	for _, url := range member.AdditionalPeerURLs {
+		if !slices.Contains(urls, url) {
+			urls = append(urls, url)
+		}
+	}
+
+	return urls
 }
 
 func clientURLs(v Values, member Member) []string {
