@@ -7,6 +7,7 @@ package care
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -48,41 +49,56 @@ func (r *Reconciler) allowWrites(ctx context.Context, etcd *druidv1alpha1.Etcd, 
 	if current.UID != etcd.UID || current.DeletionTimestamp != nil {
 		return nil
 	}
+	// Only members that respond report a rejection. Without a healthy one it may continue, although none is observed.
+	i := slices.IndexFunc(o.Pods, func(pod etcdcluster.Pod) bool {
+		status := o.Etcd.Endpoint(pod.Ordinal)
+
+		return !pod.Deleting && status != nil && status.Healthy
+	})
+	if i < 0 {
+		return nil
+	}
 	if !rejects {
-		return r.resetFullSnapshotLease(ctx, etcd, false)
+		return r.resetFullSnapshotLease(ctx, etcd, missedReset)
 	}
-	for _, pod := range o.Pods {
-		if status := o.Etcd.Endpoint(pod.Ordinal); pod.Deleting || status == nil || !status.Healthy {
-			continue
-		}
-		member, err := r.Members.Member(ctx, etcd, pod)
-		if err != nil {
-			return err
-		}
-		if err := r.resetFullSnapshotLease(ctx, etcd, true); err != nil {
-			return err
-		}
-		if err := member.AllowWrites(ctx); err != nil {
-			return err
-		}
-		r.Recorder.Eventf(current, nil, corev1.EventTypeNormal, "WritesAllowed", actionCare, "The members accept writes again: their data is from a snapshot or a volume of an Etcd that was being deleted, while etcd rejected writes")
-
-		return r.resetFullSnapshotLease(ctx, etcd, false)
+	member, err := r.Members.Member(ctx, etcd, o.Pods[i])
+	if err != nil {
+		return err
 	}
+	if err := r.resetFullSnapshotLease(ctx, etcd, firstReset); err != nil {
+		return err
+	}
+	if err := member.AllowWrites(ctx); err != nil {
+		return err
+	}
+	r.Recorder.Eventf(current, nil, corev1.EventTypeNormal, "WritesAllowed", actionCare, "The members accept writes again: their data is from a snapshot or a volume of an Etcd that was being deleted, while etcd rejected writes")
 
-	return nil
+	return r.resetFullSnapshotLease(ctx, etcd, secondReset)
 }
 
-// resetFullSnapshotLease recreates the Lease of full snapshots without a snapshot. isFirst is true for the first of two resets: what the Lease
-// records before the second one does not count. If a configured store has no Lease, the etcd controller creates it. The first reset waits for
-// it, because the new Lease would lack the annotation.
-func (r *Reconciler) resetFullSnapshotLease(ctx context.Context, etcd *druidv1alpha1.Etcd, isFirst bool) error {
-	lease := &coordinationv1.Lease{}
+// leaseReset is one of the two resets of the Lease of full snapshots.
+type leaseReset int
+
+const (
+	// firstReset precedes the end of the rejection: what the Lease records until the second reset does not count.
+	firstReset leaseReset = iota
+	// secondReset follows the end of the rejection.
+	secondReset
+	// missedReset is a second reset in a later reconciliation. The cache may be stale: the Lease is reset only if it still awaits that.
+	missedReset
+)
+
+// resetFullSnapshotLease recreates the Lease of full snapshots without a snapshot. If a configured store has no Lease, the first reset creates
+// it, because one that the etcd controller creates lacks the annotation. It creates none while an Etcd is suspended.
+func (r *Reconciler) resetFullSnapshotLease(ctx context.Context, etcd *druidv1alpha1.Etcd, reset leaseReset) error {
+	lease, isFirst := &coordinationv1.Lease{}, reset == firstReset
 	switch err := r.Reader.Get(ctx, client.ObjectKey{Namespace: etcd.Namespace, Name: helper.FullSnapshotLeaseName(etcd)}, lease); {
 	case apierrors.IsNotFound(err) && isFirst && helper.IsStoreConfigured(etcd):
-		return fmt.Errorf("resetting Lease %s before the members accept writes again: it does not exist", helper.FullSnapshotLeaseName(etcd))
+		return r.createAwaitingLease(ctx, etcd)
 	case err != nil:
 		return client.IgnoreNotFound(err)
+	case reset == missedReset && !etcdcluster.LeaseFor(lease).AwaitsReset:
+		return nil
 	}
 	if err := r.Client.Delete(ctx, lease, client.Preconditions{UID: new(lease.UID)}); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("resetting Lease %s: %w", lease.Name, err)
@@ -98,6 +114,22 @@ func (r *Reconciler) resetFullSnapshotLease(ctx context.Context, etcd *druidv1al
 	// The etcd controller may have created the Lease, without the annotation. Another reconciliation then resets that one.
 	if err := r.Client.Create(ctx, empty); err != nil && (isFirst || !apierrors.IsAlreadyExists(err)) {
 		return fmt.Errorf("recreating Lease %s: %w", lease.Name, err)
+	}
+
+	return nil
+}
+
+// createAwaitingLease creates a missing Lease of full snapshots as the etcd controller does, but with the annotation. The etcd controller
+// records the store on it.
+func (r *Reconciler) createAwaitingLease(ctx context.Context, etcd *druidv1alpha1.Etcd) error {
+	name := helper.FullSnapshotLeaseName(etcd)
+	labels := helper.DefaultLabels(etcd)
+	labels[druidv1alpha1.LabelAppNameKey], labels[druidv1alpha1.LabelComponentKey] = name, druidv1alpha1.ComponentNameSnapshotLease
+	if err := r.Client.Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
+		Namespace: etcd.Namespace, Name: name, Labels: labels, Annotations: map[string]string{druidv1alpha1.LeaseAnnotationAwaitsReset: "true"},
+		OwnerReferences: []metav1.OwnerReference{helper.OwnerReference(etcd)},
+	}}); err != nil {
+		return fmt.Errorf("creating Lease %s before the members accept writes again: %w", name, err)
 	}
 
 	return nil

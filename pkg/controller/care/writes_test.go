@@ -22,6 +22,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
+	componentetcd "github.com/gardener/gardener-extension-etcd-druid/pkg/component/etcd"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/care"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient/fake"
@@ -182,14 +184,69 @@ var _ = Describe("A restored cluster that rejects writes", func() {
 		Expect(lease.Spec.HolderIdentity).To(HaveValue(Equal("44")))
 	})
 
-	It("rejects writes until the etcd controller has created a missing Lease", func(ctx SpecContext) {
+	It("keeps the Lease as it is while no member responds: they may still reject writes", func(ctx SpecContext) {
+		metav1.SetMetaDataAnnotation(&lease.ObjectMeta, druidv1alpha1.LeaseAnnotationAwaitsReset, "true")
+		Expect(c.Update(ctx, lease)).To(Succeed())
+		observed := r.Observer.(*observed)
+		observed.FullSnapshotLease, observed.Etcd.Alarms = etcdcluster.LeaseFor(lease), nil
+		observed.Etcd.Members = []etcdcluster.EndpointStatus{{Error: "timeout"}}
+		reconcileOnce(ctx)
+		Expect(c.Get(ctx, client.ObjectKeyFromObject(lease), lease)).To(Succeed())
+		Expect(lease.UID).To(BeEquivalentTo("lease-uid"))
+		Expect(etcdcluster.LeaseFor(lease).AwaitsReset).To(BeTrue())
+
+		By("resetting it when they accept writes")
+		observed.Etcd.Members = []etcdcluster.EndpointStatus{{Reachable: true, Healthy: true, MemberID: 1}}
+		reconcileOnce(ctx)
+		expectEmptyLease(ctx)
+		Expect(etcdcluster.LeaseFor(lease).AwaitsReset).To(BeFalse())
+	})
+
+	It("keeps a Lease that was already reset, which the cache does not show", func(ctx SpecContext) {
+		r.Observer.(*observed).FullSnapshotLease, r.Observer.(*observed).Etcd.Alarms = etcdcluster.Lease{Exists: true, AwaitsReset: true}, nil
+		reconcileOnce(ctx)
+		Expect(c.Get(ctx, client.ObjectKeyFromObject(lease), lease)).To(Succeed())
+		Expect(lease.UID).To(BeEquivalentTo("lease-uid"))
+		Expect(lease.Spec.HolderIdentity).To(HaveValue(Equal("42")))
+	})
+
+	It("creates a missing Lease, which awaits a reset before the members accept writes", func(ctx SpecContext) {
 		etcd.Spec.Backup.Store.Provider, etcd.Spec.Backup.Store.Container = new(druidv1alpha1.StorageProvider("S3")), new("bucket")
 		Expect(c.Update(ctx, etcd)).To(Succeed())
 		Expect(c.Delete(ctx, lease)).To(Succeed())
 		r.Observer.(*observed).FullSnapshotLease = etcdcluster.Lease{}
+		desired, err := componentetcd.ValuesFor(componentetcd.Input{Etcd: etcd, Store: &backupstore.Store{}, Replicas: 1, ClusterSize: 1})
+		Expect(err).NotTo(HaveOccurred())
+		hasLease := false
+		r.Members = recordingMembers{members{cluster}, func() {
+			hasLease = true
+			Expect(c.Get(ctx, client.ObjectKeyFromObject(lease), lease)).To(Succeed())
+			Expect(lease.Annotations).To(HaveKeyWithValue(druidv1alpha1.LeaseAnnotationAwaitsReset, "true"))
+			Expect(lease.Labels).To(Equal(componentetcd.SnapshotLeases(desired)[0].Labels))
+			Expect(lease.OwnerReferences).To(Equal(componentetcd.SnapshotLeases(desired)[0].OwnerReferences))
+			lease.Spec.HolderIdentity = new("43")
+			Expect(c.Update(ctx, lease)).To(Succeed())
+		}}
+		reconcileOnce(ctx)
+		Expect(hasLease).To(BeTrue())
+		Expect(cluster.RejectsWrites()).To(BeFalse())
+		Expect(c.Get(ctx, client.ObjectKeyFromObject(lease), lease)).To(Succeed())
+		Expect(lease.Spec).To(BeZero())
+		Expect(etcdcluster.LeaseFor(lease).AwaitsReset).To(BeFalse())
+		Expect(lease.Labels).To(Equal(componentetcd.SnapshotLeases(desired)[0].Labels))
+	})
+
+	It("rejects writes until a missing Lease is created", func(ctx SpecContext) {
+		Expect(c.Delete(ctx, lease)).To(Succeed())
+		r.Observer.(*observed).FullSnapshotLease = etcdcluster.Lease{}
+		r.Client = interceptor.NewClient(c.(client.WithWatch), interceptor.Funcs{
+			Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
+				return errors.New("unavailable")
+			},
+		})
 		r.Reader = reader
 		_, err := r.Reconcile(ctx, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(etcd)})
-		Expect(err).To(MatchError(ContainSubstring("main-full-snap before the members accept writes again: it does not exist")))
+		Expect(err).To(MatchError(ContainSubstring("creating Lease main-full-snap before the members accept writes again: unavailable")))
 		Expect(cluster.RejectsWrites()).To(BeTrue())
 	})
 
