@@ -24,7 +24,7 @@ import (
 const (
 	// ExitOK means that the command succeeded.
 	ExitOK = 0
-	// ExitFailed means that the flags are wrong, or that the database cannot be opened. Another attempt can succeed.
+	// ExitFailed means that the flags are wrong, or that the database cannot be opened or read. Another attempt can succeed.
 	ExitFailed = 1
 	// ExitNoDatabase means that the data directory contains files, but no database, or an empty one.
 	ExitNoDatabase = 3

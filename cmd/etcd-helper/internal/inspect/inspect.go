@@ -12,9 +12,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
+	"runtime"
 	"runtime/debug"
 	"syscall"
 	"time"
@@ -57,13 +58,13 @@ type Result struct {
 // Entries that only the write-ahead log contains are not counted. These are the entries of the last 100 milliseconds or the last 10,000
 // operations before a process of etcd was killed. There are none after etcd stopped by itself.
 //
-// The error is ErrNoFiles, ErrNoDatabase or ErrCorrupt, or says why the database cannot be opened.
+// The error is ErrNoFiles, ErrNoDatabase or ErrCorrupt, or says why the database cannot be opened or read.
 func DataDir(dir string, timeout time.Duration, log *zap.Logger) (Result, error) {
 	path := datadir.ToBackendFileName(dir)
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return Result{}, withoutDatabase(dir, path)
+		return Result{}, withoutDatabase(os.DirFS(dir), dir, path)
 	case err != nil:
 		return Result{}, fmt.Errorf("opening the database: %w", err)
 	case !info.Mode().IsRegular():
@@ -72,20 +73,23 @@ func DataDir(dir string, timeout time.Duration, log *zap.Logger) (Result, error)
 		return Result{}, fmt.Errorf("%w: %s is empty", ErrNoDatabase, path)
 	}
 
-	return file(path, timeout, log)
+	return repeatAfterFault(path, func() (Result, error) { return file(path, timeout, log) })
 }
 
-// withoutDatabase returns the error for a data directory without the file of the database.
-func withoutDatabase(dir, path string) error {
-	err := filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
-		if err == nil && !entry.IsDir() {
+// withoutDatabase returns the error for a data directory without the file of the database. files are those of the data directory.
+func withoutDatabase(files fs.FS, dir, path string) error {
+	err := fs.WalkDir(files, ".", func(name string, entry fs.DirEntry, err error) error {
+		switch {
+		case name == "." && errors.Is(err, fs.ErrNotExist):
+			return nil
+		case err == nil && !entry.IsDir():
 			return ErrNoDatabase
+		default: // a subdirectory that disappears may have contained files
+			return err
 		}
-
-		return err
 	})
 	switch {
-	case err == nil, errors.Is(err, fs.ErrNotExist):
+	case err == nil:
 		return fmt.Errorf("%w: %s is empty or does not exist", ErrNoFiles, dir)
 	case errors.Is(err, ErrNoDatabase):
 		return fmt.Errorf("%w: %s does not exist", err, path)
@@ -94,13 +98,49 @@ func withoutDatabase(dir, path string) error {
 	}
 }
 
-// file inspects a file that is not empty. A page outside of the file is a fault of the memory that it is mapped to.
+// memoryFault is the panic of a goroutine that accesses memory without a page, with debug.SetPanicOnFault.
+type memoryFault interface {
+	runtime.Error
+	Addr() uintptr
+}
+
+// repeatAfterFault repeats an inspection after a fault of the memory that the file is mapped to. A page outside of the file causes it, but so
+// does a page that cannot be read from the volume. The file is therefore read before: its error is not ErrCorrupt.
+func repeatAfterFault(path string, inspect func() (Result, error)) (Result, error) {
+	result, err := inspect()
+	if !errors.As(err, new(memoryFault)) {
+		return result, err
+	}
+	if err := readAll(path); err != nil {
+		return Result{}, fmt.Errorf("reading the file of the database: %w", err)
+	}
+
+	return inspect()
+}
+
+// readAll reads a file to its end.
+func readAll(path string) error {
+	file, err := os.Open(path) // #nosec G304 -- the file that bbolt has opened
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }() // opened read-only
+	_, err = io.Copy(io.Discard, file)
+
+	return err
+}
+
+// file inspects a file that is not empty. Its error for a fault of the memory that the file is mapped to is ErrCorrupt and a memoryFault.
 func file(path string, timeout time.Duration, log *zap.Logger) (result Result, err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	// The packages of etcd and bbolt panic if they cannot read a database.
 	defer func() {
 		if reason := recover(); reason != nil {
-			result, err = Result{}, fmt.Errorf("%w: reading %s: %v", ErrCorrupt, path, reason)
+			cause, isError := reason.(error)
+			if !isError {
+				cause = fmt.Errorf("%v", reason)
+			}
+			result, err = Result{}, fmt.Errorf("%w: reading %s: %w", ErrCorrupt, path, cause)
 		}
 	}()
 

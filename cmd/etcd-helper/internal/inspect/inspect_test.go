@@ -10,8 +10,10 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"testing/fstest"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -205,6 +207,63 @@ var _ = Describe("DataDir", func() {
 		}),
 	)
 
+	It("should not return ErrNoFiles if a subdirectory disappears while it is read", func() {
+		files := disappearing{fstest.MapFS{"member/snap": {Mode: fs.ModeDir}}}
+		err := inspect.WithoutDatabase(files, "/data", "/data/member/snap/db")
+		Expect(err).To(MatchError(ContainSubstring("reading the data directory: ")))
+		Expect(err).NotTo(Or(MatchError(inspect.ErrNoFiles), MatchError(inspect.ErrNoDatabase)))
+	})
+
+	Describe("after a page of the file could not be accessed", func() {
+		var (
+			path    string
+			fault   error
+			results []error
+		)
+		repeat := func() (inspect.Result, error) {
+			return inspect.RepeatAfterFault(path, func() (inspect.Result, error) {
+				err := results[0]
+				results = results[1:]
+				if err != nil {
+					return inspect.Result{}, err
+				}
+
+				return inspect.Result{Revision: 7}, nil
+			})
+		}
+		BeforeEach(func() {
+			_, path = recorded("v3.6.16")
+			Expect(os.Truncate(path, 3*4096)).To(Succeed())
+			_, fault = inspect.File(path, time.Second, zap.NewNop())
+			Expect(fault).To(MatchError(inspect.ErrCorrupt))
+		})
+
+		It("should return the error of reading the file, and not ErrCorrupt", func() {
+			path, results = filepath.Dir(path), []error{fault}
+			_, err := repeat()
+			Expect(err).To(MatchError(ContainSubstring("reading the file of the database: ")))
+			Expect(err).NotTo(MatchError(inspect.ErrCorrupt))
+		})
+
+		It("should return the result if the page can be accessed afterwards", func() {
+			results = []error{fault, nil}
+			Expect(repeat()).To(Equal(inspect.Result{Revision: 7}))
+		})
+
+		It("should return ErrCorrupt if it cannot, although the file can be read", func() {
+			results = []error{fault, fault}
+			_, err := repeat()
+			Expect(err).To(MatchError(inspect.ErrCorrupt))
+			Expect(results).To(BeEmpty())
+		})
+
+		It("should not repeat it after another panic", func() {
+			results = []error{inspect.ErrCorrupt}
+			_, err := repeat()
+			Expect(err).To(MatchError(inspect.ErrCorrupt))
+		})
+	})
+
 	It("should survive any page that is overwritten", func() {
 		_, intact := recorded("v3.6.16")
 		content, err := os.ReadFile(intact)
@@ -233,6 +292,17 @@ var _ = Describe("DataDir", func() {
 		Expect(failures).To(BeNumerically(">", 2))
 	})
 })
+
+// disappearing is a file system whose directory member does not exist any more when it is read.
+type disappearing struct{ fstest.MapFS }
+
+func (d disappearing) ReadDir(name string) ([]fs.DirEntry, error) {
+	if name == "member" {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+	}
+
+	return d.MapFS.ReadDir(name)
+}
 
 // valueOf returns the value of a key in the bucket for keys.
 func valueOf(path string, key []byte) (value []byte) {
