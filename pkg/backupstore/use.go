@@ -43,9 +43,9 @@ func Conflict(namespaceA string, a state.Store, namespaceB string, b state.Store
 }
 
 // possibleService returns the same text for all endpoints that may be one Service: `name.namespace`, `name.namespace.svc`, and the latter with
-// any domain. The first one may also be another host, and the domain that of another cluster. Two stores then collide although they are
-// different: a user can choose another prefix, but two clusters in one store restore each other's data. A change of the endpoint is
-// compared with Store.HasSameIdentity, which does not take different hosts for one.
+// any domain. The first one may also be another host, and the domain that of another cluster. Different stores may then be reported as one. That
+// costs a user another prefix; the opposite error lets two clusters restore each other's data. A change of the endpoint is compared with
+// Store.HasSameIdentity, which does not take different hosts for one.
 func possibleService(endpoint string) string {
 	host, rest := state.SplitEndpoint(state.CanonicalEndpoint(endpoint))
 	labels := strings.SplitN(host, ".", 4)

@@ -92,7 +92,7 @@ func (r *execution) checkNewest(ctx context.Context, run *engine.Run, managedRes
 }
 
 // followSecret records another Secret, endpoint or account for the same location: backupstore.Resolve returns no other location here. The optimistic lock prevents
-// that it records a location again whose annotation a user has removed since the caches were filled.
+// it from recording a location again whose annotation a user has removed since the caches were filled.
 func (r *Reconciler) followSecret(ctx context.Context, current *resourcesv1alpha1.ManagedResource, location string) error {
 	before := current.DeepCopy()
 	metav1.SetMetaDataAnnotation(&current.ObjectMeta, druidv1alpha1.ManagedResourceAnnotationStore, location)
