@@ -106,6 +106,26 @@ var _ = Describe("A restored cluster that rejects writes", func() {
 		Expect(c.Get(ctx, client.ObjectKeyFromObject(etcd), etcd)).To(Succeed())
 	}
 
+	// reconcileFails reconciles once, which returns an error with the message.
+	reconcileFails := func(ctx context.Context, message string) {
+		GinkgoHelper()
+		r.Reader = reader
+		_, err := r.Reconcile(ctx, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(etcd)})
+		Expect(err).To(MatchError(ContainSubstring(message)))
+	}
+	// refuse makes the API server refuse to delete, or to create, the Lease.
+	refuse := func(deletes bool) {
+		funcs := interceptor.Funcs{Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
+			return errors.New("unavailable")
+		}}
+		if deletes {
+			funcs = interceptor.Funcs{Delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error {
+				return errors.New("unavailable")
+			}}
+		}
+		r.Client = interceptor.NewClient(c.(client.WithWatch), funcs)
+	}
+
 	expectEmptyLease := func(ctx context.Context) {
 		GinkgoHelper()
 		Expect(c.Get(ctx, client.ObjectKeyFromObject(lease), lease)).To(Succeed())
@@ -127,14 +147,8 @@ var _ = Describe("A restored cluster that rejects writes", func() {
 	})
 
 	It("rejects writes until the Lease is reset", func(ctx SpecContext) {
-		r.Client = interceptor.NewClient(c.(client.WithWatch), interceptor.Funcs{
-			Delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error {
-				return errors.New("unavailable")
-			},
-		})
-		r.Reader = reader
-		_, err := r.Reconcile(ctx, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(etcd)})
-		Expect(err).To(MatchError(ContainSubstring("resetting Lease main-full-snap: unavailable")))
+		refuse(true)
+		reconcileFails(ctx, "resetting Lease main-full-snap: unavailable")
 		Expect(cluster.RejectsWrites()).To(BeTrue())
 	})
 
@@ -151,15 +165,9 @@ var _ = Describe("A restored cluster that rejects writes", func() {
 
 	It("resets the Lease again in the next reconciliation if it could not after the members accepted writes", func(ctx SpecContext) {
 		r.Members = recordingMembers{members{cluster}, func() {
-			r.Client = interceptor.NewClient(c.(client.WithWatch), interceptor.Funcs{
-				Delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error {
-					return errors.New("unavailable")
-				},
-			})
+			refuse(true)
 		}}
-		r.Reader = reader
-		_, err := r.Reconcile(ctx, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(etcd)})
-		Expect(err).To(MatchError(ContainSubstring("resetting Lease main-full-snap: unavailable")))
+		reconcileFails(ctx, "resetting Lease main-full-snap: unavailable")
 		Expect(cluster.RejectsWrites()).To(BeFalse())
 
 		By("not counting what the sidecar records")
@@ -210,7 +218,7 @@ var _ = Describe("A restored cluster that rejects writes", func() {
 		Expect(lease.Spec.HolderIdentity).To(HaveValue(Equal("42")))
 	})
 
-	It("creates a missing Lease, which awaits a reset before the members accept writes", func(ctx SpecContext) {
+	It("creates a missing Lease with the annotation before the members accept writes", func(ctx SpecContext) {
 		etcd.Spec.Backup.Store.Provider, etcd.Spec.Backup.Store.Container = new(druidv1alpha1.StorageProvider("S3")), new("bucket")
 		Expect(c.Update(ctx, etcd)).To(Succeed())
 		Expect(c.Delete(ctx, lease)).To(Succeed())
@@ -239,23 +247,15 @@ var _ = Describe("A restored cluster that rejects writes", func() {
 	It("rejects writes until a missing Lease is created", func(ctx SpecContext) {
 		Expect(c.Delete(ctx, lease)).To(Succeed())
 		r.Observer.(*observed).FullSnapshotLease = etcdcluster.Lease{}
-		r.Client = interceptor.NewClient(c.(client.WithWatch), interceptor.Funcs{
-			Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
-				return errors.New("unavailable")
-			},
-		})
-		r.Reader = reader
-		_, err := r.Reconcile(ctx, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(etcd)})
-		Expect(err).To(MatchError(ContainSubstring("creating Lease main-full-snap before the members accept writes again: unavailable")))
+		refuse(false)
+		reconcileFails(ctx, "creating Lease main-full-snap before the members accept writes again: unavailable")
 		Expect(cluster.RejectsWrites()).To(BeTrue())
 	})
 
 	It("rejects writes while the Leases cannot be read", func(ctx SpecContext) {
 		r.Observer.(*observed).FullSnapshotLease = etcdcluster.Lease{}
 		r.Observer.(*observed).Failures = []etcdcluster.ReadFailure{{Section: etcdcluster.SectionLeases, Message: "timeout"}}
-		r.Reader = reader
-		_, err := r.Reconcile(ctx, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(etcd)})
-		Expect(err).To(MatchError(ContainSubstring("timeout")))
+		reconcileFails(ctx, "timeout")
 		Expect(cluster.RejectsWrites()).To(BeTrue())
 	})
 
