@@ -24,7 +24,7 @@ func commands() []command {
 		{name: "build", help: "build every program and image into the cache", run: runBuild},
 		{name: "assets", help: "build what envtest needs and print the directory for KUBEBUILDER_ASSETS", run: runAssets},
 		{name: "image", args: "[TAR]", help: "pack the operator's image as a docker archive, into bin/ of the checkout, and print its path", run: runImage},
-		{name: "up", args: "[--nodes 3] [--example=false]", help: "start the cluster, or what does not run of it", changes: true, run: runUp},
+		{name: "up", args: "[--nodes 3] [--example=false] [--volumes-in-memory]", help: "start the cluster, or what does not run of it", changes: true, run: runUp},
 		{name: "down", help: "stop the cluster and remove everything except the cache; with the seed also the bare cluster", changes: true, run: runDown},
 		{name: "deploy", help: "build the operator again and roll it out with its Helm chart", changes: true, run: func(ctx context.Context, s *seed.Seed, _ []string, _ io.Writer) error {
 			return s.Deploy(ctx)
@@ -114,12 +114,13 @@ func runUp(ctx context.Context, s *seed.Seed, args []string, _ io.Writer) error 
 
 	nodes := flags.Int("nodes", count, "number of nodes")
 	example := flags.Bool("example", !bare, "install the operator and apply the example")
+	inMemory := flags.Bool("volumes-in-memory", false, "keep volumes on a tmpfs; they do not survive a reboot")
 
 	if err := flags.Parse(args); err != nil {
 		return flag.ErrHelp // Parse has printed the reason
 	}
 
-	if err := s.Up(ctx, *nodes); err != nil {
+	if err := s.Up(ctx, seed.Options{Nodes: *nodes, VolumesInMemory: *inMemory}); err != nil {
 		return err
 	}
 

@@ -13,6 +13,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -127,6 +128,37 @@ func Restore(file string, others ...string) error {
 	}
 
 	return errors.Join(errs...)
+}
+
+// ErrNotEmpty is returned by MountMemory for a directory with files.
+var ErrNotEmpty = errors.New("the directory contains files on disk")
+
+// MountMemory creates dir and mounts a tmpfs there. It does nothing if dir is a mount point. It returns ErrNotEmpty if dir
+// contains files, because the tmpfs would hide them.
+func MountMemory(dir string) error {
+	mounts, err := Mounts(dir)
+	if err != nil || slices.Contains(mounts, dir) {
+		return err
+	}
+
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+
+	if len(entries) > 0 {
+		return fmt.Errorf("%s: %w", dir, ErrNotEmpty)
+	}
+
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "mode=0755"); err != nil {
+		return fmt.Errorf("mounting a tmpfs at %s: %w", dir, err)
+	}
+
+	return nil
 }
 
 // Unmount removes every mount at dir or below, the deepest first.

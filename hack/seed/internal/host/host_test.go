@@ -31,6 +31,31 @@ var _ = Describe("ParseMounts", func() {
 	})
 })
 
+var _ = Describe("MountMemory", func() {
+	It("mounts a tmpfs once, which Unmount removes", func() {
+		if os.Geteuid() != 0 {
+			Skip("only root can mount")
+		}
+
+		dir := filepath.Join(GinkgoT().TempDir(), "volumes")
+		Expect(host.MountMemory(dir)).To(Succeed())
+		DeferCleanup(host.Unmount, dir)
+		Expect(os.WriteFile(filepath.Join(dir, "data"), nil, 0o600)).To(Succeed())
+		Expect(host.MountMemory(dir)).To(Succeed())
+		Expect(host.Mounts(dir)).To(HaveExactElements(dir))
+
+		Expect(host.Unmount(dir)).To(Succeed())
+		Expect(os.ReadDir(dir)).To(BeEmpty(), "the file was on the tmpfs")
+	})
+
+	It("does not hide files on disk", func() {
+		dir := GinkgoT().TempDir()
+		Expect(os.WriteFile(filepath.Join(dir, "data"), nil, 0o600)).To(Succeed())
+		Expect(host.MountMemory(dir)).To(MatchError(host.ErrNotEmpty))
+		Expect(host.Mounts(dir)).To(BeEmpty())
+	})
+})
+
 var _ = Describe("State", func() {
 	var first, second, made string
 

@@ -56,8 +56,18 @@ func (s *Seed) Build(ctx context.Context) ([]string, error) {
 	return archives, image.KeepOnly(s.Layout.Images(), archives...)
 }
 
-// Up starts what does not run yet, with count nodes. It may be called at any time, also after a crash or a reboot.
-func (s *Seed) Up(ctx context.Context, count int) error {
+// Options are the options of Up.
+type Options struct {
+	// Nodes is the number of nodes, from 1 to layout.MaxNodes.
+	Nodes int
+	// VolumesInMemory keeps the volumes on a tmpfs, so that a slow disk does not delay the fsync calls of etcd. The volumes do not
+	// survive a reboot. False keeps them on disk. It has no effect on a cluster that has volumes on disk already.
+	VolumesInMemory bool
+}
+
+// Up starts what does not run yet. It may be called at any time, also after a crash or a reboot.
+func (s *Seed) Up(ctx context.Context, options Options) error {
+	count := options.Nodes
 	if count < 1 || count > layout.MaxNodes {
 		return fmt.Errorf("a seed has 1 to %d nodes, not %d", layout.MaxNodes, count)
 	}
@@ -73,6 +83,15 @@ func (s *Seed) Up(ctx context.Context, count int) error {
 
 	if err := s.prepare(ctx); err != nil {
 		return err
+	}
+
+	if options.VolumesInMemory {
+		switch err := host.MountMemory(s.Layout.Volumes()); {
+		case errors.Is(err, host.ErrNotEmpty):
+			s.Out.Println("the volumes stay on disk, because volumes exist; `down` removes them")
+		case err != nil:
+			return err
+		}
 	}
 
 	s.Out.Println("starting etcd, the API server and %d nodes", count)
