@@ -28,9 +28,11 @@ unit() {
 integration_runs="controllers against a kube-apiserver (builds it if the cache does not contain it)"
 integration() {
 	find_assets || return
-	# The tests mostly wait for controllers. Two packages therefore run at the same time.
-	list_packages ./test/integration/... /test/integration/hostile || return
-	go_test . -count=1 -p=2 -timeout=20m "${packages[@]}"
+	# The tests mostly wait for controllers. Four packages therefore run at the same time.
+	list_packages ./test/integration/... '/test/integration/(etcd|hostile)' || return
+	go_test . -count=1 -p=4 -timeout=20m "${packages[@]}"
+	# This package has the most specs. Each process starts its own API server.
+	ginkgo --procs=4 --timeout=20m ./test/integration/etcd
 	# This package measures durations. No other tests may therefore run at the same time.
 	go_test . -count=1 -timeout=20m ./test/integration/hostile/...
 }
