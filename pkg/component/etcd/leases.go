@@ -8,6 +8,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
 )
@@ -43,6 +44,13 @@ func SnapshotLeases(v Values) []*coordinationv1.Lease {
 	}
 
 	return leases
+}
+
+// NewSnapshotLease returns one of the Leases of SnapshotLeases by its name, without the store.
+func NewSnapshotLease(etcd *druidv1alpha1.Etcd, name string) *coordinationv1.Lease {
+	v := Values{Namespace: etcd.Namespace, Labels: helper.DefaultLabels(etcd), Owner: helper.OwnerReference(etcd)}
+
+	return lease(v, name, druidv1alpha1.ComponentNameSnapshotLease)
 }
 
 func lease(v Values, name, component string) *coordinationv1.Lease {

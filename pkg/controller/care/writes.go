@@ -17,6 +17,7 @@ import (
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	componentetcd "github.com/gardener/gardener-extension-etcd-druid/pkg/component/etcd"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
@@ -122,14 +123,10 @@ func (r *Reconciler) resetFullSnapshotLease(ctx context.Context, etcd *druidv1al
 // createAwaitingLease creates a missing Lease of full snapshots as the etcd controller does, but with the annotation. The etcd controller
 // records the store on it.
 func (r *Reconciler) createAwaitingLease(ctx context.Context, etcd *druidv1alpha1.Etcd) error {
-	name := helper.FullSnapshotLeaseName(etcd)
-	labels := helper.DefaultLabels(etcd)
-	labels[druidv1alpha1.LabelAppNameKey], labels[druidv1alpha1.LabelComponentKey] = name, druidv1alpha1.ComponentNameSnapshotLease
-	if err := r.Client.Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
-		Namespace: etcd.Namespace, Name: name, Labels: labels, Annotations: map[string]string{druidv1alpha1.LeaseAnnotationAwaitsReset: "true"},
-		OwnerReferences: []metav1.OwnerReference{helper.OwnerReference(etcd)},
-	}}); err != nil {
-		return fmt.Errorf("creating Lease %s before the members accept writes again: %w", name, err)
+	lease := componentetcd.NewSnapshotLease(etcd, helper.FullSnapshotLeaseName(etcd))
+	metav1.SetMetaDataAnnotation(&lease.ObjectMeta, druidv1alpha1.LeaseAnnotationAwaitsReset, "true")
+	if err := r.Client.Create(ctx, lease); err != nil {
+		return fmt.Errorf("creating Lease %s before the members accept writes again: %w", lease.Name, err)
 	}
 
 	return nil
