@@ -29,7 +29,7 @@ integration_runs="controllers against a kube-apiserver (builds it if the cache d
 integration() {
 	find_assets || return
 	# The tests mostly wait for controllers. Four packages therefore run at the same time.
-	list_packages ./test/integration/... '/test/integration/(etcd|hostile)' || return
+	list_packages ./test/integration/... '/test/integration/(etcd|hostile)$' || return
 	go_test . -count=1 -p=4 -timeout=20m "${packages[@]}"
 	# This package has the most specs. Each process starts its own API server.
 	ginkgo --procs=4 --timeout=20m ./test/integration/etcd
