@@ -9,7 +9,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
@@ -149,7 +148,7 @@ func (o *Observer) etcdsNear(ctx context.Context, own state.Store) ([]client.Obj
 			}
 		}
 		for i := range resources.Items {
-			if name, isOfEtcd := strings.CutPrefix(resources.Items[i].Name, "druid-"); isOfEtcd {
+			if name, isOfEtcd := helper.EtcdNameOfManagedResource(resources.Items[i].Name); isOfEtcd {
 				keys = append(keys, client.ObjectKey{Namespace: resources.Items[i].Namespace, Name: name})
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"time"
 
+	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	"github.com/gardener/gardener/pkg/controllerutils"
 	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -96,6 +97,8 @@ func AddToManager(_ context.Context, mgr manager.Manager, o AddOptions) error {
 		Named(ControllerName).
 		WithOptions(o.Controller).
 		For(&druidv1alpha1.Etcd{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
+		// The record says whether acknowledged writes are lost, and to which store the members write.
+		Watches(&resourcesv1alpha1.ManagedResource{}, handler.EnqueueRequestsFromMapFunc(etcdByManagedResource), builder.WithPredicates(predicate.AnnotationChangedPredicate{})).
 		Watches(&coordinationv1.Lease{}, byLabel, builder.WithPredicates(isComponent(druidv1alpha1.ComponentNameSnapshotLease), holderChanged())).
 		Watches(&batchv1.Job{}, byLabel, builder.WithPredicates(isComponent(druidv1alpha1.ComponentNameSnapshotCompactionJob))).
 		Watches(&corev1.Pod{}, byLabel, builder.WithPredicates(isComponent(druidv1alpha1.ComponentNameSnapshotCompactionJob))).
@@ -128,6 +131,16 @@ func holderChanged() predicate.Predicate {
 // etcdByLabel returns the request for the Etcd that the labels name.
 func etcdByLabel(_ context.Context, object client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: object.GetNamespace(), Name: object.GetLabels()[druidv1alpha1.LabelPartOfKey]}}}
+}
+
+// etcdByManagedResource returns the request for the Etcd of a ManagedResource.
+func etcdByManagedResource(_ context.Context, object client.Object) []reconcile.Request {
+	name, isOfEtcd := helper.EtcdNameOfManagedResource(object.GetName())
+	if !isOfEtcd {
+		return nil
+	}
+
+	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: object.GetNamespace(), Name: name}}}
 }
 
 // etcdByTask returns the request for the Etcd of a compaction task, or of a task that this controller created.

@@ -7,7 +7,6 @@ package etcd
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
@@ -29,6 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/calls"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/writeguard"
@@ -134,7 +134,7 @@ func AddToManager(ctx context.Context, mgr manager.Manager, o AddOptions) error 
 
 // etcdForManagedResource maps a ManagedResource of the operator to its Etcd.
 func etcdForManagedResource(_ context.Context, mr client.Object) []reconcile.Request {
-	name, ok := strings.CutPrefix(mr.GetName(), "druid-")
+	name, ok := helper.EtcdNameOfManagedResource(mr.GetName())
 	if !ok || mr.GetLabels()[managedresources.LabelKeyOrigin] != druidv1alpha1.ManagedResourceOrigin {
 		return nil
 	}

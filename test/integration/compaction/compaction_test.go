@@ -94,8 +94,14 @@ var _ = Describe("Compaction", func() {
 		c.recordRevision(c.delta, 1200)
 		Consistently(c.jobNames).Should(BeEmpty())
 		c.record(`"evidence":{"highestRevision":1100,"acceptedRevision":1100}`)
-		c.recordRevision(c.delta, 1201)
-		c.waitForJob("1")
+		job := c.waitForJob("1")
+
+		By("losing acknowledged writes while the Job runs")
+		c.record(`"evidence":{"highestRevision":1200,"rolledBack":{"revision":1100,"at":"2026-01-02T00:00:00Z"}}`)
+		Eventually(func(g Gomega) {
+			g.Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(job), job)).To(Succeed())
+			g.Expect(job.DeletionTimestamp).NotTo(BeNil())
+		}).Should(Succeed())
 	})
 
 	It("uses the thresholds of the Etcd, and needs no Secret", func() {

@@ -6,12 +6,20 @@ package helper
 
 import (
 	"fmt"
+	"strings"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
 // ManagedResourceName is the name of the ManagedResource that holds everything rendered for the Etcd.
-func ManagedResourceName(etcd *druidv1alpha1.Etcd) string { return "druid-" + etcd.Name }
+func ManagedResourceName(etcd *druidv1alpha1.Etcd) string { return managedResourcePrefix + etcd.Name }
+
+// EtcdNameOfManagedResource returns the name of the Etcd whose ManagedResource has the name. False: no Etcd has a ManagedResource with it.
+func EtcdNameOfManagedResource(name string) (string, bool) {
+	return strings.CutPrefix(name, managedResourcePrefix)
+}
+
+const managedResourcePrefix = "druid-"
 
 // StatefulSetName is the name of the StatefulSet of the members.
 func StatefulSetName(etcd *druidv1alpha1.Etcd) string { return etcd.Name }
