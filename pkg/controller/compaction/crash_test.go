@@ -41,6 +41,17 @@ func (rolledOut) Observe(context.Context, *druidv1alpha1.Etcd, observer.Request)
 
 func (rolledOut) HostPath(context.Context, string, backupstore.Store) (string, error) { return "", nil }
 
+// storedEtcd returns an Etcd with one member and a backup store.
+func storedEtcd() *druidv1alpha1.Etcd {
+	etcd := &druidv1alpha1.Etcd{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: "main", UID: "etcd-uid", Generation: 1}}
+	etcd.Spec.Replicas, etcd.Spec.Labels = 1, map[string]string{"role": "main"}
+	etcd.Spec.Backup.Store = &druidv1alpha1.StoreSpec{
+		Provider: new(druidv1alpha1.StorageProvider("S3")), Container: new("bucket"), Prefix: "etcd-main", SecretRef: &corev1.SecretReference{Name: "store"},
+	}
+
+	return etcd
+}
+
 func leaseOf(name string, revision int64) *coordinationv1.Lease {
 	return &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: name}, Spec: coordinationv1.LeaseSpec{HolderIdentity: new(strconv.FormatInt(revision, 10))},
@@ -93,19 +104,10 @@ func others(ctx context.Context, c client.Client) error {
 
 var _ = Describe("A compaction that is killed at any of its writes", func() {
 	DescribeTable("comes to what it would have come to", func(ctx SpecContext, fullSnapshotThreshold int64, reason string, writes int) {
-		etcd := func() *druidv1alpha1.Etcd {
-			etcd := &druidv1alpha1.Etcd{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: "main", UID: "etcd-uid", Generation: 1}}
-			etcd.Spec.Replicas, etcd.Spec.Labels = 1, map[string]string{"role": "main"}
-			etcd.Spec.Backup.Store = &druidv1alpha1.StoreSpec{
-				Provider: new(druidv1alpha1.StorageProvider("S3")), Container: new("bucket"), Prefix: "etcd-main", SecretRef: &corev1.SecretReference{Name: "store"},
-			}
-
-			return etcd
-		}
 		result, err := crash.Run(ctx, crash.Case{
 			Scheme: app.NewScheme(),
 			Objects: func() []client.Object {
-				return []client.Object{etcd(), leaseOf("main-full-snap", 1000), leaseOf("main-delta-snap", 5000)}
+				return []client.Object{storedEtcd(), leaseOf("main-full-snap", 1000), leaseOf("main-delta-snap", 5000)}
 			},
 			Status: []client.Object{&druidv1alpha1.Etcd{}, &batchv1.Job{}, &druidv1alpha1.EtcdOpsTask{}},
 			Start: func(_ context.Context, c client.Client) func(context.Context) error {

@@ -50,7 +50,7 @@ func (r *Reconciler) observe(ctx context.Context, etcd *druidv1alpha1.Etcd) (obs
 	if obs.DeltaSnapshotLease, err = lease(ctx, r.Client, etcd, helper.DeltaSnapshotLeaseName(etcd)); err != nil {
 		return observation{}, err
 	}
-	if err := r.readRecord(ctx, etcd, &obs); err != nil {
+	if err := readRecord(ctx, r.Client, etcd, &obs); err != nil {
 		return observation{}, err
 	}
 	if err := r.readJob(ctx, etcd, &obs); err != nil {
@@ -64,15 +64,16 @@ func (r *Reconciler) observe(ctx context.Context, etcd *druidv1alpha1.Etcd) (obs
 }
 
 // readRecord reads from the ManagedResource which store is in use, and whether the cluster has lost acknowledged writes.
-func (r *Reconciler) readRecord(ctx context.Context, etcd *druidv1alpha1.Etcd, obs *observation) error {
+func readRecord(ctx context.Context, reader client.Reader, etcd *druidv1alpha1.Etcd, obs *observation) error {
 	mr := &resourcesv1alpha1.ManagedResource{}
-	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: etcd.Namespace, Name: helper.ManagedResourceName(etcd)}, mr); client.IgnoreNotFound(err) != nil {
+	if err := reader.Get(ctx, client.ObjectKey{Namespace: etcd.Namespace, Name: helper.ManagedResourceName(etcd)}, mr); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading ManagedResource %s: %w", helper.ManagedResourceName(etcd), err)
 	}
 	recorded, err := state.Decode(mr.Annotations)
 	if err != nil {
 		return fmt.Errorf("ManagedResource %s: %w", mr.Name, err)
 	}
+	obs.StoreLocation, obs.AwaitsSnapshot = "", false
 	if recorded.Store != nil {
 		obs.StoreLocation, obs.AwaitsSnapshot = recorded.Store.String(), recorded.Store.AwaitsSnapshot()
 	}

@@ -1,0 +1,66 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package compaction_test
+
+import (
+	"context"
+	"time"
+
+	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	batchv1 "k8s.io/api/batch/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	testclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/gardener/gardener-extension-etcd-druid/cmd/gardener-extension-etcd-druid/app"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/compaction"
+)
+
+var _ = Describe("A compaction controller whose cache shows an old record", func() {
+	const (
+		current    = `{"version":1}`
+		rolledBack = `{"version":1,"evidence":{"highestRevision":5000,"rolledBack":{"revision":1100,"at":"2026-01-01T00:00:00Z"}}}`
+	)
+	record := func(state string) *resourcesv1alpha1.ManagedResource {
+		return &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "demo", Name: "druid-main", Annotations: map[string]string{"etcd-druid.extensions.gardener.cloud/state": state},
+		}}
+	}
+	// reconcileWith returns the numbers of Jobs and of tasks after one reconciliation.
+	reconcileWith := func(ctx context.Context, cached, stored string, fullSnapshotThreshold int64) (int, int) {
+		GinkgoHelper()
+		c := fake.NewClientBuilder().WithScheme(app.NewScheme()).WithStatusSubresource(&druidv1alpha1.Etcd{}).WithObjects(
+			storedEtcd(), leaseOf("main-full-snap", 1000), leaseOf("main-delta-snap", 5000), record(cached),
+		).Build()
+		r := &compaction.Reconciler{
+			Client: c, Reader: fake.NewClientBuilder().WithScheme(app.NewScheme()).WithObjects(record(stored)).Build(),
+			Observer: rolledOut{}, Clock: testclock.NewFakePassiveClock(now), Recorder: events.NewFakeRecorder(1000),
+			Config: compaction.Config{EventsThreshold: 1000, FullSnapshotThreshold: fullSnapshotThreshold, Deadline: time.Hour},
+		}
+		Expect(r.Reconcile(ctx, reconcile.Request{NamespacedName: client.ObjectKey{Namespace: "demo", Name: "main"}})).To(BeZero())
+		jobs, tasks := &batchv1.JobList{}, &druidv1alpha1.EtcdOpsTaskList{}
+		Expect(c.List(ctx, jobs)).To(Succeed())
+		Expect(c.List(ctx, tasks)).To(Succeed())
+
+		return len(jobs.Items), len(tasks.Items)
+	}
+
+	DescribeTable("reads the record from the API server", func(ctx SpecContext, stored string, fullSnapshotThreshold int64, jobs, tasks int) {
+		gotJobs, gotTasks := reconcileWith(ctx, current, stored, fullSnapshotThreshold)
+		Expect(gotJobs).To(Equal(jobs), "Jobs")
+		Expect(gotTasks).To(Equal(tasks), "tasks")
+	},
+		Entry("and starts a Job if no acknowledged write is lost", current, int64(100_000), 1, 0),
+		Entry("and starts no Job after acknowledged writes are lost", rolledBack, int64(100_000), 0, 0),
+		Entry("and requests a full snapshot if no acknowledged write is lost", current, int64(3000), 0, 1),
+		Entry("and requests no full snapshot after acknowledged writes are lost", rolledBack, int64(3000), 0, 0),
+	)
+})
