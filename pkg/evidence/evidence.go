@@ -67,12 +67,13 @@ func next(recorded *state.Evidence, o etcdcluster.Observation, now time.Time, pe
 // rolledBackBy is the rollback to record after a read. Nil: the cluster has lost nothing, or its members respond again after those of another
 // cluster. A higher revision does not end a rollback: new writes use the revisions of the lost ones again.
 func rolledBackBy(recorded state.Evidence, read *etcdcluster.EndpointStatus, now time.Time) *state.RolledBack {
-	isOther, before := isOtherCluster(recorded, read), recorded.RolledBack
-	wasOther := before != nil && recorded.ClusterID != "" && before.ClusterID != "" && before.ClusterID != recorded.ClusterID
+	before, isLower := recorded.RolledBack, read.QuorumRevision < recorded.HighestRevision
+	// The recorded cluster responds again, after another one. It may have lost writes too.
+	isAgain := before != nil && before.ClusterID != "" && before.ClusterID != recorded.ClusterID && recorded.ClusterID != "" && clusterOf(read) == recorded.ClusterID
 	switch {
-	case wasOther && !isOther && read.QuorumRevision >= recorded.HighestRevision:
+	case isAgain && !isLower:
 		return nil
-	case before == nil && (isOther || read.QuorumRevision < recorded.HighestRevision), before != nil && read.QuorumRevision < before.Revision:
+	case before == nil && (isLower || isOtherCluster(recorded, read)), isAgain, before != nil && read.QuorumRevision < before.Revision:
 		return &state.RolledBack{Revision: read.QuorumRevision, ClusterID: clusterOf(read), At: now}
 	default:
 		return before

@@ -174,6 +174,38 @@ var _ = Describe("A rollback", func() {
 		Expect(evidence.Next(first, o, now.Add(time.Second))).To(And(HaveField("ClusterID", "8"), HaveField("RolledBack", BeNil())))
 	})
 
+	Describe("of a single member that its sidecar restored, so that it has another cluster ID", func() {
+		of := func(cluster uint64, revision int64) etcdcluster.Observation {
+			o := observation(revision)
+			o.Etcd.Members, o.Etcd.MemberList = o.Etcd.Members[:1], o.Etcd.MemberList[1:2]
+			o.Etcd.Members[0].ClusterID = cluster
+
+			return o
+		}
+		first := evidence.Next(nil, of(7, 42), now)
+		restored := evidence.Next(first, of(8, 41), now.Add(time.Second))
+
+		It("does not end with new writes", func() {
+			Expect(restored.RolledBack).To(Equal(&state.RolledBack{Revision: 41, ClusterID: "8", At: now.Add(time.Second)}))
+			Expect(evidence.Next(restored, of(8, 42), now.Add(time.Minute))).To(BeNil())
+			Expect(evidence.Next(restored, of(8, 99), now.Add(time.Hour))).To(BeNil())
+		})
+
+		It("does not end when its sidecar restores it once more", func() {
+			Expect(evidence.Next(restored, of(9, 99), now.Add(time.Hour))).To(BeNil())
+		})
+
+		It("ends when the recorded cluster responds again with the recorded revision", func() {
+			Expect(evidence.Next(restored, of(7, 42), now.Add(time.Hour))).To(Equal(first))
+		})
+
+		It("does not end with new writes after the recorded cluster has responded with a lower revision", func() {
+			next := evidence.Next(restored, of(7, 41), now.Add(time.Hour))
+			Expect(next.RolledBack).To(Equal(&state.RolledBack{Revision: 41, ClusterID: "7", At: now.Add(time.Hour)}))
+			Expect(evidence.Next(next, of(7, 99), now.Add(2*time.Hour))).To(BeNil())
+		})
+	})
+
 	It("is not assumed for a member that lags behind", func() {
 		o := withoutList(40)
 		o.Etcd.Members = o.Etcd.Members[1:]
