@@ -245,17 +245,28 @@ func (s *scenario) checkRepair(step plan.Step) {
 	}
 }
 
+// runsTwoClusters is true if members respond that belong to different clusters, and one of these clusters has a member list.
+func (s *scenario) runsTwoClusters() bool {
+	ids := map[uint64]bool{}
+	for _, status := range s.Objects.Etcd.Members {
+		if status.ClusterID != 0 {
+			ids[status.ClusterID] = true
+		}
+	}
+
+	return len(ids) > 1 && len(s.Objects.Etcd.MemberList) > 0
+}
+
 // checkStep checks a step before it is executed, and returns the check after it.
 func (s *scenario) checkStep(step plan.Step) func() {
 	kind, object := kindOf(step), plan.MetaOf(step).Object
 	if plan.MetaOf(step).UID == "" {
 		s.violated("%s %s has no precondition", kind, object)
 	}
-	for _, status := range s.Objects.Etcd.Members {
-		if status.ClusterID == 2 && len(s.Objects.Etcd.MemberList) > 0 && s.Etcd.Spec.Replicas > 0 && kind != "RequestReconcile" {
-			s.violated("%s %s while members of two clusters run", kind, object)
-		}
+	if s.runsTwoClusters() && s.Etcd.Spec.Replicas > 0 && kind != "RequestReconcile" {
+		s.violated("%s %s while members of two clusters run", kind, object)
 	}
+
 	switch step := step.(type) {
 	case plan.DeletePod:
 		s.checkPod(step.Meta, false)

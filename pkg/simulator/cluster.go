@@ -113,10 +113,17 @@ type Member struct {
 	NeedsSnapshot bool
 }
 
+const (
+	// firstID is lower than the IDs of all members. No member has joined yet if the last ID is firstID.
+	firstID = 0xa0
+	// foreignClusterID is the ID of the cluster of foreign data.
+	foreignClusterID = 0xf0e
+)
+
 // New returns the cluster of an Etcd that was never rendered.
 func New(etcd *druidv1alpha1.Etcd, now time.Time) *Cluster {
 	c := empty(etcd, now)
-	c.CatchUpTicks, c.clusterID, c.nextID = 2, 1, 0xa0
+	c.CatchUpTicks, c.clusterID, c.nextID = 2, 1, firstID
 	c.Objects.ManagedResource.Name = helper.ManagedResourceName(etcd)
 	for ordinal := range maxMembers {
 		c.Objects.Claims = append(c.Objects.Claims, etcdcluster.Claim{Name: helper.ClaimName(etcd, ordinal), Ordinal: ordinal})

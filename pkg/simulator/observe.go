@@ -94,7 +94,7 @@ func (c *Cluster) queryMembers() etcdcluster.EtcdResponses {
 func (c *Cluster) endpointStatus(pod etcdcluster.Pod) etcdcluster.EndpointStatus {
 	if c.foreignData[pod.Ordinal] && etcdContainer(&pod).State == etcdcluster.ContainerRunning {
 		return etcdcluster.EndpointStatus{
-			Ordinal: pod.Ordinal, Reachable: true, Healthy: true, MemberID: 0xfe, ClusterID: c.clusterID + 1, LeaderID: 0xfe, Revision: 1, QuorumRevision: 1,
+			Ordinal: pod.Ordinal, Reachable: true, Healthy: true, MemberID: 0xfe, ClusterID: foreignClusterID, LeaderID: 0xfe, Revision: 1, QuorumRevision: 1,
 		}
 	}
 	member := c.RunningMember(pod.Ordinal)

@@ -127,6 +127,9 @@ func (c *Cluster) bootstrap(pod *etcdcluster.Pod, volume *Volume) bool {
 	if size := c.Process(pod.UID).ClusterSize; pod.Ordinal != 0 || size != 1 {
 		c.report("member %d forms a new cluster, and its sidecar was rendered with size %d", pod.Ordinal, size)
 	}
+	if c.nextID != firstID { // the token of the cluster contains the UID of the pod
+		c.clusterID++
+	}
 	c.nextID++
 	c.Leader, c.Data, volume.Data = 0, restored, restored
 	c.Members = []*Member{{ID: c.nextID, Ordinal: pod.Ordinal, PeerURLs: c.peerURLs(pod), Started: true}}
