@@ -273,6 +273,22 @@ var _ = Describe("Traces of a restore that is verified by its revision", func() 
 		Expect(s.trace).To(ContainElement(ContainSubstring("the volume of claim main-main-0 is empty, although member main-0 was a voting member")))
 	})
 
+	It("needs consent for an empty volume on which a member ran, although an earlier operator has recorded no voting members", func() {
+		s := created(3)
+		s.inject("the disk of the first member is not mounted, the others have lost their volumes, and an operator starts that records voting members", func() {
+			volume := s.Volumes["main-main-0"]
+			volume.Member, volume.Data = 0, history.Position{}
+			s.LoseVolume(1)
+			s.LoseVolume(2)
+			s.Objects.State.Evidence = nil
+		})
+		s.run()
+		s.inject("a restore is requested", func() { request(s, "restore=from-store") })
+		s.run()
+		expectUntouched(s)
+		Expect(s.trace).To(ContainElement(ContainSubstring("the volume of claim main-main-0 is empty, although member main-0 was a voting member")))
+	})
+
 	It("needs no consent for a volume without data, which a member got before the others lost theirs", func() {
 		s := created(3)
 		s.inject("the first member has a new volume, and the others have lost theirs", func() {

@@ -114,11 +114,15 @@ func (v *volumeRevisions) inspect(etcd *druidv1alpha1.Etcd, o etcdcluster.Observ
 }
 
 // hadVote is true if the member was a voting member when a quorum responded last, and its claim existed then. Its volume had data. If it is empty
-// now, for example because it is not mounted on its node, it is not known what is lost.
+// now, for example because it is not mounted on its node, it is not known what is lost. An earlier operator recorded no voting members. Then each
+// member counts whose sidecar has sent a heartbeat since the claim was created.
 func hadVote(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, claim etcdcluster.Claim) bool {
 	recorded := o.State.Evidence
+	if recorded == nil || len(recorded.Voters) == 0 {
+		return claim.CreationTime.Before(heartbeatOf(etcd, o, claim.Ordinal))
+	}
 
-	return recorded != nil && claim.CreationTime.Before(recorded.At) && slices.ContainsFunc(recorded.Voters, func(voter state.Voter) bool {
+	return claim.CreationTime.Before(recorded.At) && slices.ContainsFunc(recorded.Voters, func(voter state.Voter) bool {
 		return voter.Name == "" || voter.Name == helper.MemberName(etcd, claim.Ordinal)
 	})
 }
