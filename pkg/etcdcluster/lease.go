@@ -129,6 +129,16 @@ func LeaseFor(object *coordinationv1.Lease) Lease {
 	return lease
 }
 
+// Revision is the revision that a Lease of snapshots records. 0: none.
+func (l Lease) Revision() int64 {
+	revision, err := strconv.ParseInt(l.Holder, 10, 64)
+	if err != nil {
+		return 0
+	}
+
+	return revision
+}
+
 // RecordsEarlierSnapshot is true for a Lease of snapshots that was recreated while a member ran, and records a snapshot from before. The
 // sidecar writes the latest snapshot that it knows into an empty Lease, with the time of that snapshot. It is false if all pods are younger than
 // the Lease: the cluster was restored from that snapshot.

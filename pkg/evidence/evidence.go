@@ -48,7 +48,7 @@ func next(recorded *state.Evidence, o etcdcluster.Observation, now time.Time, pe
 	if voters := votersOf(o); len(voters) > 0 && !isOtherCluster(before, read) {
 		next.Voters = voters
 	}
-	next.RolledBack = rolledBackBy(before, read, now)
+	next.RolledBack, next.LostRevision = rolledBackBy(before, o, read, now), lostRevision(before, o)
 	haveVotersChanged := !slices.Equal(before.Voters, next.Voters)
 	if next.RolledBack == nil {
 		next.ClusterID = cmp.Or(clusterOf(read), next.ClusterID)
@@ -57,7 +57,7 @@ func next(recorded *state.Evidence, o etcdcluster.Observation, now time.Time, pe
 			next.HighestRevision, next.Term, next.At = read.QuorumRevision, read.RaftTerm, now
 		}
 	}
-	if !haveVotersChanged && before.RolledBack == next.RolledBack && before.HighestRevision == next.HighestRevision && before.ClusterID == next.ClusterID {
+	if !haveVotersChanged && before.RolledBack == next.RolledBack && before.HighestRevision == next.HighestRevision && before.ClusterID == next.ClusterID && before.LostRevision == next.LostRevision {
 		return nil
 	}
 
@@ -66,18 +66,46 @@ func next(recorded *state.Evidence, o etcdcluster.Observation, now time.Time, pe
 
 // rolledBackBy is the rollback to record after a read. Nil: the cluster has lost nothing, or its members respond again after those of another
 // cluster. A higher revision does not end a rollback: new writes use the revisions of the lost ones again.
-func rolledBackBy(recorded state.Evidence, read *etcdcluster.EndpointStatus, now time.Time) *state.RolledBack {
+func rolledBackBy(recorded state.Evidence, o etcdcluster.Observation, read *etcdcluster.EndpointStatus, now time.Time) *state.RolledBack {
 	before, isLower := recorded.RolledBack, read.QuorumRevision < recorded.HighestRevision
 	// The recorded cluster responds again, after another one. It may have lost writes too.
 	isAgain := before != nil && before.ClusterID != "" && before.ClusterID != recorded.ClusterID && recorded.ClusterID != "" && clusterOf(read) == recorded.ClusterID
 	switch {
 	case isAgain && !isLower:
 		return nil
-	case before == nil && (isLower || isOtherCluster(recorded, read)), isAgain, before != nil && read.QuorumRevision < before.Revision:
-		return &state.RolledBack{Revision: read.QuorumRevision, ClusterID: clusterOf(read), At: now}
+	case before == nil && (isLower || isOtherCluster(recorded, read)):
+		return &state.RolledBack{Revision: read.QuorumRevision, ClusterID: clusterOf(read), At: now, Snapshots: snapshotsAbove(recorded.HighestRevision, o)}
+	case before != nil && (isAgain || read.QuorumRevision < before.Revision):
+		return &state.RolledBack{Revision: read.QuorumRevision, ClusterID: clusterOf(read), At: now, Snapshots: before.Snapshots}
 	default:
 		return before
 	}
+}
+
+// snapshotsAbove is the revision of the newest snapshot in the store, if it is higher than the revision. 0: it is not.
+func snapshotsAbove(revision int64, o etcdcluster.Observation) int64 {
+	newest := int64(0)
+	for _, lease := range []etcdcluster.Lease{o.FullSnapshotLease, o.DeltaSnapshotLease} {
+		if !o.IsElsewhere(lease) {
+			newest = max(newest, lease.Revision())
+		}
+	}
+	if newest <= revision {
+		return 0
+	}
+
+	return newest
+}
+
+// lostRevision is the LostRevision to record. It is 0 if a full snapshot has a higher revision than all writes that users have given up. A
+// restore no longer uses an earlier snapshot then.
+func lostRevision(recorded state.Evidence, o etcdcluster.Observation) int64 {
+	lease := o.FullSnapshotLease
+	if recorded.RolledBack == nil && !o.IsElsewhere(lease) && lease.Revision() > recorded.LostRevision && lease.RenewTime.After(recorded.AcceptedRollbackAt) {
+		return 0
+	}
+
+	return recorded.LostRevision
 }
 
 // isOtherCluster is true if the read is of another cluster than the recorded revision. A single member that is restored from its store
@@ -154,6 +182,7 @@ func Accept(recorded *state.Evidence, value string) (*state.Evidence, string) {
 		next := *recorded
 		next.HighestRevision, next.At, next.AcceptedRevision, next.RolledBack = revision, recorded.RolledBack.At, revision, nil
 		next.AcceptedRollbackAt = recorded.RolledBack.At
+		next.LostRevision = max(recorded.LostRevision, recorded.HighestRevision, recorded.RolledBack.Snapshots)
 		next.ClusterID = cmp.Or(recorded.RolledBack.ClusterID, next.ClusterID)
 
 		return &next, ""
@@ -185,9 +214,9 @@ func Confirmed(o etcdcluster.Observation) (ordinals []int, revision int64) {
 	return ordinals, revision
 }
 
-// Restored returns the evidence of a cluster of which nothing is left, and which is restored from its backup store. Nil: the restore is not
-// verified, so that nothing is known.
-func Restored(verified *state.VerifiedRestore) *state.Evidence {
+// Restored returns the evidence of a cluster of which nothing is left, and which is restored from its backup store. Before is the evidence until
+// then; nil if nothing was recorded. Nil: the restore is not verified, so that nothing is known.
+func Restored(before *state.Evidence, verified *state.VerifiedRestore) *state.Evidence {
 	if verified == nil {
 		return nil
 	}
@@ -195,9 +224,28 @@ func Restored(verified *state.VerifiedRestore) *state.Evidence {
 	restored := &state.Evidence{HighestRevision: verified.Revision, At: verified.At, AcceptedRevision: verified.AcceptedRevision}
 	if restored.AcceptedRevision > 0 {
 		restored.AcceptedRollbackAt = verified.At
+		restored.LostRevision = verified.Known
+	}
+	if before != nil && before.LostRevision > 0 {
+		restored.LostRevision = max(restored.LostRevision, before.LostRevision)
+		if restored.AcceptedRevision == 0 {
+			restored.AcceptedRevision, restored.AcceptedRollbackAt = before.AcceptedRevision, before.AcceptedRollbackAt
+		}
+	}
+	if restored.LostRevision <= restored.HighestRevision { // snapshots with the lost revisions are not the newest ones
+		restored.LostRevision = 0
 	}
 
 	return restored
+}
+
+// MayBeLost returns why a snapshot with the revision may contain writes that users have given up. Empty: it does not.
+func MayBeLost(recorded *state.Evidence, revision int64) string {
+	if recorded == nil || recorded.LostRevision == 0 || revision <= recorded.AcceptedRevision {
+		return ""
+	}
+
+	return fmt.Sprintf("a user accepted revision %d, and the lost writes had revisions up to %d", recorded.AcceptedRevision, recorded.LostRevision)
 }
 
 // quorumRead returns the endpoint status of the linearizable read with the highest revision. Nil: there is none, or

@@ -117,7 +117,7 @@ var _ = DescribeTable("Accept",
 		Expect(why).To(Equal(ignored))
 	},
 	Entry("accepts the revision to which the cluster was rolled back", rolledBack(), "41",
-		&state.Evidence{HighestRevision: 41, ClusterID: "7", Term: 4, At: now.Add(time.Hour), AcceptedRevision: 41, AcceptedRollbackAt: now.Add(time.Hour)}, ""),
+		&state.Evidence{HighestRevision: 41, ClusterID: "7", Term: 4, At: now.Add(time.Hour), AcceptedRevision: 41, AcceptedRollbackAt: now.Add(time.Hour), LostRevision: 42}, ""),
 	Entry("rejects another revision", rolledBack(), "42", nil, "the cluster was rolled back to revision 41"),
 	Entry("rejects a value that is no revision", rolledBack(), "yes", nil, "the value is the revision that the condition RevisionConfirmed names"),
 	Entry("rejects a negative revision", rolledBack(), "-1", nil, "the value is the revision that the condition RevisionConfirmed names"),
@@ -226,8 +226,16 @@ var _ = Describe("A rollback", func() {
 var _ = Describe("A restore", func() {
 	It("begins with the revision that the store restores, and with no rollback", func() {
 		verified := &state.VerifiedRestore{Revision: 41, Keys: 40, Known: 101, AcceptedRevision: 40, At: now}
-		Expect(evidence.Restored(verified)).To(Equal(&state.Evidence{HighestRevision: 41, At: now, AcceptedRevision: 40, AcceptedRollbackAt: now}))
-		Expect(evidence.Restored(nil)).To(BeNil(), "nothing is known after a restore without a verification")
+		Expect(evidence.Restored(nil, verified)).To(Equal(&state.Evidence{HighestRevision: 41, At: now, AcceptedRevision: 40, AcceptedRollbackAt: now, LostRevision: 101}))
+		Expect(evidence.Restored(rolledBack(), nil)).To(BeNil(), "nothing is known after a restore without a verification")
+	})
+
+	It("does not end the doubt about snapshots with lost writes", func() {
+		before := &state.Evidence{HighestRevision: 60, AcceptedRevision: 41, AcceptedRollbackAt: now, LostRevision: 101}
+		Expect(evidence.Restored(before, &state.VerifiedRestore{Revision: 60, Known: 60, At: now.Add(time.Hour)})).To(Equal(
+			&state.Evidence{HighestRevision: 60, At: now.Add(time.Hour), AcceptedRevision: 41, AcceptedRollbackAt: now, LostRevision: 101}))
+		Expect(evidence.Restored(before, &state.VerifiedRestore{Revision: 101, Known: 60, AcceptedRevision: 101, At: now.Add(time.Hour)})).To(Equal(
+			&state.Evidence{HighestRevision: 101, At: now.Add(time.Hour), AcceptedRevision: 101, AcceptedRollbackAt: now.Add(time.Hour)}), "the cluster has the lost writes again")
 	})
 
 	It("is what a revision is accepted for while it is requested", func() {
@@ -240,6 +248,42 @@ var _ = Describe("A restore", func() {
 		delete(etcd.Annotations, "druid.gardener.cloud/accept-revision")
 		Expect(evidence.IsRolledBack(etcd, o)).To(BeTrue(), "no user has accepted the rollback")
 	})
+})
+
+var _ = Describe("Writes that a user has given up", func() {
+	accepted := func(change func(*etcdcluster.Observation)) *state.Evidence {
+		o := withoutList(41)
+		change(&o)
+		next, _ := evidence.Accept(evidence.Next(&state.Evidence{HighestRevision: 42, ClusterID: "7", Term: 4, At: now}, o, now.Add(time.Second)), "41")
+
+		return next
+	}
+	lease := func(revision string, renewed time.Time) etcdcluster.Lease {
+		return etcdcluster.Lease{Exists: true, Holder: revision, RenewTime: renewed}
+	}
+	const reason = "a user accepted revision 41, and the lost writes had revisions up to 42"
+	nothing := func(*etcdcluster.Observation) {}
+
+	It("have at most the highest revision that a quorum had returned, or that of the newest snapshot", func() {
+		Expect(accepted(nothing).LostRevision).To(BeEquivalentTo(42))
+		Expect(accepted(func(o *etcdcluster.Observation) { o.DeltaSnapshotLease = lease("47", now) }).LostRevision).To(BeEquivalentTo(47))
+		Expect(accepted(func(o *etcdcluster.Observation) { o.FullSnapshotLease = lease("40", now) }).LostRevision).To(BeEquivalentTo(42))
+	})
+
+	DescribeTable("may be in a snapshot",
+		func(full etcdcluster.Lease, expected int, lost string) {
+			before, o := accepted(nothing), withoutList(60)
+			o.FullSnapshotLease = full
+			next := evidence.Next(before, o, now.Add(time.Hour))
+			Expect(next).To(HaveField("LostRevision", BeEquivalentTo(expected)))
+			Expect(evidence.MayBeLost(next, 41)).To(BeEmpty(), "the cluster kept the writes up to this revision")
+			Expect(evidence.MayBeLost(next, 42)).To(Equal(lost))
+		},
+		Entry("while there is no full snapshot", etcdcluster.Lease{}, 42, reason),
+		Entry("while the newest full snapshot has no higher revision", lease("42", now.Add(time.Minute)), 42, reason),
+		Entry("while the newest full snapshot is from before the rollback", lease("50", now), 42, reason),
+		Entry("until a full snapshot has a higher revision", lease("43", now.Add(time.Minute)), 0, ""),
+	)
 })
 
 func rolledBack() *state.Evidence {

@@ -39,7 +39,7 @@ func verifyEmptyStart(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now t
 	case job.Result == nil:
 		p.Step = plan.DeleteRestoreJob{Meta: plan.Meta{Object: job.Name, UID: job.UID}}
 	default:
-		result := compare(etcd, job, volumeRevisions{known: known}, "", now)
+		result := compare(etcd, o, volumeRevisions{known: known}, "", now)
 		if result.verified == nil {
 			p.Reason = "no volume is left, and no member starts with less than the cluster had"
 			p.WaitsFor = "a store with all data: " + result.refused

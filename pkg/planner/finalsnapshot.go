@@ -8,7 +8,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -152,19 +151,6 @@ func wasNeverHealthy(o etcdcluster.Observation, etcd *druidv1alpha1.Etcd) bool {
 	return true
 }
 
-// deltaRevision is the revision of the newest delta snapshot; 0 where none is known.
-func deltaRevision(o etcdcluster.Observation) int64 { return revisionOf(o.DeltaSnapshotLease) }
-
-// revisionOf is the revision in a Lease of snapshots. 0: none is recorded.
-func revisionOf(lease etcdcluster.Lease) int64 {
-	revision, err := strconv.ParseInt(lease.Holder, 10, 64)
-	if err != nil {
-		return 0
-	}
-
-	return revision
-}
-
 // isStopped is true if no member is rendered: the decisions from before that remain.
 func isStopped(o etcdcluster.Observation) bool { return etcdcluster.RenderedReplicas(o) == 0 }
 
@@ -173,7 +159,7 @@ func isStopped(o etcdcluster.Observation) bool { return etcdcluster.RenderedRepl
 func hibernated(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) (*state.FinalSnapshot, string) {
 	before, written := o.State.FinalSnapshot, evidence.HighestRevision(etcd, o)
 	if !recordsLostRevision(etcd, o, o.DeltaSnapshotLease, now) {
-		written = max(written, deltaRevision(o))
+		written = max(written, o.DeltaSnapshotLease.Revision())
 	}
 	switch {
 	case !isStopped(o) || before == nil || before.Snapshot == nil || len(o.Pods) > 0:

@@ -51,5 +51,5 @@ func recordsLostRevision(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, le
 		}
 	}
 
-	return revisionOf(lease) > revision && lease.RenewTime.Before(at.Add(-evidence.MaxClockSkew))
+	return lease.Revision() > revision && lease.RenewTime.Before(at.Add(-evidence.MaxClockSkew))
 }

@@ -274,9 +274,9 @@ func withdrawal(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Ti
 	if verified.AcceptedRevision > 0 || highestOf(known) <= max(verified.Known, verified.Revision) {
 		return ""
 	}
-	job := etcdcluster.RestoreVerification{Store: verified.Store, Result: &etcdcluster.Inspection{Revision: verified.Revision, Keys: verified.Keys}}
+	o.RestoreVerification = etcdcluster.RestoreVerification{Store: verified.Store, Result: &etcdcluster.Inspection{Revision: verified.Revision, Keys: verified.Keys}}
 
-	return compare(etcd, job, volumeRevisions{known: known}, fmt.Sprintf(" together with %s=%s", druidv1alpha1.RestoreAnnotation, druidv1alpha1.RestoreFromStore), now).refused
+	return compare(etcd, o, volumeRevisions{known: known}, fmt.Sprintf(" together with %s=%s", druidv1alpha1.RestoreAnnotation, druidv1alpha1.RestoreFromStore), now).refused
 }
 
 // thenStart resets the Leases, and renders the first member when all Leases are empty.

@@ -55,7 +55,7 @@ func evaluateRestoreVerification(etcd *druidv1alpha1.Etcd, o etcdcluster.Observa
 		return restoreEvaluation{verifies: true}
 	}
 	volumes.known = append(recordedRevisions(o), volumes.known...)
-	result := compare(etcd, job, volumes, fmt.Sprintf(" together with %s=%s", druidv1alpha1.RestoreAnnotation, druidv1alpha1.RestoreFromStore), now)
+	result := compare(etcd, o, volumes, fmt.Sprintf(" together with %s=%s", druidv1alpha1.RestoreAnnotation, druidv1alpha1.RestoreFromStore), now)
 
 	return restoreEvaluation{begins: result.verified != nil, verified: result.verified, ignored: result.refused}
 }

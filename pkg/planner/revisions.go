@@ -14,6 +14,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/evidence"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
@@ -37,7 +38,7 @@ type knownRevision struct {
 func recordedRevisions(o etcdcluster.Observation) []knownRevision {
 	var known []knownRevision
 	for _, lease := range []etcdcluster.Lease{o.FullSnapshotLease, o.DeltaSnapshotLease} {
-		if revision, err := strconv.ParseInt(lease.Holder, 10, 64); err == nil && revision > 0 && !o.IsElsewhere(lease) {
+		if revision := lease.Revision(); revision > 0 && !o.IsElsewhere(lease) {
 			known = append(known, knownRevision{revision: revision, source: fmt.Sprintf("Lease %s records revision %d", lease.Name, revision), at: lease.RenewTime})
 		}
 	}
@@ -186,17 +187,21 @@ type comparison struct {
 
 // compare compares what the Job has restored with everything that is known. The Job must have a result. The volumes have what is known of
 // other sources too. remedy is what a user sets together with the accepted revision.
-func compare(etcd *druidv1alpha1.Etcd, job etcdcluster.RestoreVerification, volumes volumeRevisions, remedy string, now time.Time) comparison {
-	known, unknown, restored := volumes.known, volumes.unknown, *job.Result
-	verified := &state.VerifiedRestore{Revision: restored.Revision, Keys: restored.Keys, Known: highestOf(known), Store: job.Store, At: now}
+func compare(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, volumes volumeRevisions, remedy string, now time.Time) comparison {
+	known, unknown, restored := volumes.known, volumes.unknown, *o.RestoreVerification.Result
+	verified := &state.VerifiedRestore{Revision: restored.Revision, Keys: restored.Keys, Known: highestOf(known), Store: o.RestoreVerification.Store, At: now}
 	accepted, invalid := consent(etcd)
-	if restored.Revision >= verified.Known && len(unknown) == 0 {
+	lost := evidence.MayBeLost(o.State.Evidence, restored.Revision)
+	if restored.Revision >= verified.Known && len(unknown) == 0 && lost == "" {
 		return comparison{verified: verified}
 	}
 	message := fmt.Sprintf("the store restores revision %d with %d keys, ", restored.Revision, restored.Keys)
-	if restored.Revision < verified.Known {
+	switch {
+	case restored.Revision < verified.Known:
 		message += fmt.Sprintf("and the highest known revision is %d", verified.Known)
-	} else {
+	case lost != "":
+		message += "and may restore lost writes in place of newer ones: " + lost
+	default:
 		message += "and the revision of a volume is unknown"
 	}
 	switch {

@@ -78,7 +78,7 @@ func mayReplaceWithoutStore(v view, m etcdcluster.Member, missing string) (bool,
 		return false, without + "member " + other + " is not healthy yet"
 	}
 	newest := "it has no recorded snapshot"
-	if stored := max(revisionOf(v.o.FullSnapshotLease), deltaRevision(v.o)); stored > 0 {
+	if stored := max(v.o.FullSnapshotLease.Revision(), v.o.DeltaSnapshotLease.Revision()); stored > 0 {
 		newest = fmt.Sprintf("its newest recorded snapshot has revision %d", stored)
 	}
 

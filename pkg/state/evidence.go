@@ -25,6 +25,9 @@ type Evidence struct {
 	// AcceptedRollbackAt is when the rollback that a user accepted last was found. Zero: there was none, or an operator before this field
 	// recorded it.
 	AcceptedRollbackAt time.Time `json:"acceptedRollbackAt,omitzero"`
+	// LostRevision is the highest known revision of the writes that users have given up. A snapshot with a higher revision than AcceptedRevision
+	// may contain these writes, until a full snapshot has a higher revision than LostRevision. 0: no such snapshot is known.
+	LostRevision int64 `json:"lostRevision,omitempty"`
 	// Voters are the voting members in the last member list of a quorum, sorted by their IDs. Nil: no list was read.
 	Voters []Voter `json:"voters,omitempty"`
 }
@@ -37,6 +40,9 @@ type RolledBack struct {
 	ClusterID string `json:"clusterID,omitempty"`
 	// At is when it was read first.
 	At time.Time `json:"at"`
+	// Snapshots is the revision of the newest snapshot at that time, if it is higher than the highest revision that a linearizable read had
+	// returned. 0: it was not.
+	Snapshots int64 `json:"snapshots,omitempty"`
 }
 
 // Voter is a voting member.

@@ -63,8 +63,8 @@ type Reconciler struct {
 //  1. Guards: If the Etcd does not exist, its metrics are deleted. The etcd controller deletes the Jobs of an Etcd that is
 //     being deleted, and reports a spec that contradicts itself.
 //  2. Observe the Leases, the Job, its pods and the tasks.
-//  3. Decide. Before a compaction or a full snapshot starts, the record is read again from the API server, because the cache may
-//     not yet show that acknowledged writes are lost, or that the store has changed.
+//  3. Decide. Before a compaction or a full snapshot starts, read the record again from the API server. The cache may not yet
+//     show that acknowledged writes are lost, or that the store has changed.
 //  4. Execute the action. A watch event of its effect triggers the next reconciliation.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	stored := &druidv1alpha1.Etcd{}
