@@ -83,8 +83,18 @@ func overlap(provider Provider, a, b string) bool {
 // clean returns a prefix without slashes at its ends, doubled slashes and the segment ".": the sidecar joins paths in the same way.
 func clean(prefix string) string { return strings.Trim(path.Clean("/"+prefix), "/") }
 
-// UsedBy returns who prevents that the members of an Etcd start in its store. Nil: no object does. An EtcdCopyBackupsTask prevents that until it
-// ends, unless the members have started before. Another Etcd prevents it if it precedes this one:
+// UsedBy returns who prevents that the members of an Etcd start in its store. Nil: no object does.
+//
+// An EtcdCopyBackupsTask never prevents it if the members have started before. Otherwise the namespace decides:
+//
+//   - A task of the same namespace prevents it until the task ends.
+//   - A task of another namespace prevents it while its Job may write. A task that only waits, for example for its Secret, does not: a task
+//     needs no right in the store, and may wait without limit.
+//
+// UsedByEtcd applies the same rule to the copy. If neither has begun, both return nil for two namespaces, and calls.StoreReservations let one
+// of them begin.
+//
+// Another Etcd prevents it if it precedes this one:
 //
 //  1. The Etcd with a full snapshot in the store precedes those without.
 //  2. The Etcd whose members may have written to the store precedes those whose members have not.
@@ -97,7 +107,7 @@ func UsedBy(etcd etcdcluster.StoreUser, others []etcdcluster.StoreUser) *etcdclu
 	for i := range others {
 		switch other := &others[i]; {
 		case !Conflict(etcd.Namespace, etcd.Store, other.Namespace, other.Store):
-		case other.IsCopy && !etcd.Started:
+		case other.IsCopy && !etcd.Started && (other.Started || other.Namespace == etcd.Namespace):
 			return other
 		case !other.IsCopy && !isSameObject(etcd, *other) && precedes(*other, etcd) && (user == nil || precedes(*other, *user)):
 			user = other
@@ -107,8 +117,8 @@ func UsedBy(etcd etcdcluster.StoreUser, others []etcdcluster.StoreUser) *etcdclu
 	return user
 }
 
-// UsedByEtcd returns the Etcd whose members may have written to a store that an object of the namespace uses. Nil: there is none. An Etcd whose
-// members have not started waits for the copy.
+// UsedByEtcd returns the Etcd whose members may have written to a store that a copy of the namespace would write. Nil: there is none. An Etcd
+// whose members have not started does not prevent the copy, see UsedBy.
 func UsedByEtcd(namespace string, store state.Store, others []etcdcluster.StoreUser) *etcdcluster.StoreUser {
 	for i := range others {
 		if other := &others[i]; !other.IsCopy && other.Started && Conflict(namespace, store, other.Namespace, other.Store) {

@@ -85,6 +85,7 @@ var _ = Describe("The use of a store", func() {
 		}
 	}
 	isCopy := func(u *etcdcluster.StoreUser) { u.IsCopy = true }
+	foreignCopy := func(u *etcdcluster.StoreUser) { u.Namespace, u.IsCopy = "b", true }
 
 	DescribeTable("by another Etcd prevents the start", func(etcd, other etcdcluster.StoreUser, expected bool) {
 		Expect(backupstore.UsedBy(etcd, []etcdcluster.StoreUser{etcd, other}) != nil).To(Equal(expected))
@@ -120,6 +121,8 @@ var _ = Describe("The use of a store", func() {
 			u.Namespace = "A"
 		})),
 		Entry("by a copy, if the members have started", user("m", started), user("a", isCopy)),
+		Entry("by a copy of another namespace without a Job", user("m", none), user("a", foreignCopy)),
+		Entry("by an older copy of another namespace without a Job", user("m", none), user("a", func(u *etcdcluster.StoreUser) { foreignCopy(u); older(u) })),
 	)
 
 	It("names the Etcd that owns the store, and not another one that waits for it", func() {
@@ -130,6 +133,21 @@ var _ = Describe("The use of a store", func() {
 	It("by a copy prevents the start, also by a task of the same name", func() {
 		Expect(backupstore.UsedBy(user("m", none), []etcdcluster.StoreUser{user("m", isCopy)})).NotTo(BeNil())
 	})
+
+	It("by a copy of another namespace prevents the start while its Job may write, also if it is younger", func() {
+		Expect(backupstore.UsedBy(user("m", older), []etcdcluster.StoreUser{user("a", func(u *etcdcluster.StoreUser) { foreignCopy(u); started(u) })})).To(HaveValue(HaveField("Name", "a")))
+	})
+
+	DescribeTable("by a copy and an Etcd begins with the one that writes first", func(copyChange, etcdChange func(*etcdcluster.StoreUser), mayEtcdStart, mayCopyStart bool) {
+		etcd, task := user("m", etcdChange), user("a", copyChange)
+		Expect(backupstore.UsedBy(etcd, []etcdcluster.StoreUser{task}) == nil).To(Equal(mayEtcdStart), "the Etcd")
+		Expect(backupstore.UsedByEtcd(task.Namespace, task.Store, []etcdcluster.StoreUser{etcd}) == nil).To(Equal(mayCopyStart), "the copy")
+	},
+		Entry("if neither writes: in one namespace the Etcd waits", isCopy, none, false, true),
+		Entry("if neither writes: in two namespaces the reservation decides", foreignCopy, none, true, true),
+		Entry("if the members have started", foreignCopy, started, true, false),
+		Entry("if the Job exists", func(u *etcdcluster.StoreUser) { foreignCopy(u); started(u) }, none, false, true),
+	)
 
 	DescribeTable("prevents a copy", func(other etcdcluster.StoreUser, expected bool) {
 		Expect(backupstore.UsedByEtcd("a", prefix("S3", "p"), []etcdcluster.StoreUser{other}) != nil).To(Equal(expected))

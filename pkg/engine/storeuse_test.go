@@ -63,9 +63,17 @@ var _ = Describe("Reconcile with a store that another object uses", func() {
 		Expect(cluster.Objects.State.Store).To(HaveValue(HaveField("HostPath", backupstore.DefaultHostPath)))
 	})
 
-	It("waits for a copy before the members start, and not afterwards", func() {
+	It("does not wait for a copy of another namespace without a Job", func() {
 		task := owner
 		task.IsCopy, task.Started = true, false
+		cluster.Objects.StoreUsers = []etcdcluster.StoreUser{task}
+		Expect(reconcile().State).To(BeEquivalentTo("Succeeded"))
+		Expect(cluster.Objects.Pods).To(HaveLen(3))
+	})
+
+	It("waits for a copy before the members start, and not afterwards", func() {
+		task := owner
+		task.IsCopy = true
 		cluster.Objects.StoreUsers = []etcdcluster.StoreUser{task}
 		result := reconcile()
 		Expect(result.State).To(BeEquivalentTo("Requeue"))

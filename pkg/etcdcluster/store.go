@@ -227,7 +227,8 @@ type StoreUser struct {
 	Deleting bool
 	// IsCopy is true for an EtcdCopyBackupsTask. The task has not ended.
 	IsCopy bool
-	// Started is true if the members of the Etcd may have written to the store: its ManagedResource or one of its snapshot Leases names it.
+	// Started is true if the object may have written to the store. Of an Etcd: its ManagedResource or one of its snapshot Leases names it. Of an
+	// EtcdCopyBackupsTask: its Job exists, or a pod of it has not ended.
 	Started bool
 	// Store is the location. Its VerifiedAt is set if a full snapshot of the Etcd exists there.
 	Store state.Store

@@ -13,7 +13,9 @@ import (
 
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
@@ -327,13 +329,40 @@ func (r *reader) copiesTo(ctx context.Context, store backupstore.Store) ([]etcdc
 		if target == nil || !backupstore.Overlap(*target, own) {
 			continue
 		}
+		hasStarted, err := r.hasCopyStarted(ctx, task)
+		if err != nil {
+			return nil, err
+		}
 		users = append(users, etcdcluster.StoreUser{
 			Namespace: task.Namespace, Name: task.Name, UID: task.UID, CreationTime: task.CreationTimestamp.Time, Deleting: task.DeletionTimestamp != nil,
-			IsCopy: true, Store: *target,
+			IsCopy: true, Started: hasStarted, Store: *target,
 		})
 	}
 
 	return users, nil
+}
+
+// hasCopyStarted is true if the Job of a task exists, or a pod that has not ended. Pods can outlive their Job if a user deletes it. It reads only
+// from the caches: tasks of all namespaces may name one store.
+func (r *reader) hasCopyStarted(ctx context.Context, task *druidv1alpha1.EtcdCopyBackupsTask) (bool, error) {
+	name := helper.CopyBackupsJobName(task)
+	err := r.Reader.Get(ctx, client.ObjectKey{Namespace: task.Namespace, Name: name}, &batchv1.Job{})
+	if err == nil {
+		return true, nil
+	}
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("reading Job %s: %w", name, err)
+	}
+	pods := &corev1.PodList{}
+	if err := r.Reader.List(ctx, pods, client.InNamespace(task.Namespace), client.MatchingLabels{
+		druidv1alpha1.LabelComponentKey: druidv1alpha1.ComponentNameCopyBackupsJob, druidv1alpha1.LabelPartOfKey: task.Name,
+	}); err != nil {
+		return false, fmt.Errorf("listing the pods of Job %s: %w", name, err)
+	}
+
+	return slices.ContainsFunc(pods.Items, func(pod corev1.Pod) bool {
+		return pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
+	}), nil
 }
 
 // mayCopyTo is false if the target of a task is certainly another store than own: what depends on a BackupEntry is unknown. The operator rejects a

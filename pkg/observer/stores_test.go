@@ -14,6 +14,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -213,14 +214,21 @@ var _ = Describe("The users of a store", func() {
 		Entry("of no prefix, which are rejected", func(store *druidv1alpha1.StoreSpec) { store.Prefix = "" }, 0),
 	)
 
-	It("are copies that have not ended", func() {
-		copyTo := func(name string, status druidv1alpha1.EtcdCopyBackupsTaskStatus) *druidv1alpha1.EtcdCopyBackupsTask {
-			task := &druidv1alpha1.EtcdCopyBackupsTask{ObjectMeta: named("b", name), Status: status}
-			task.Generation = 1
-			task.Spec.TargetStore = *etcd("b", "x", "p/main").Spec.Backup.Store
+	podOf := func(task string, phase corev1.PodPhase) *corev1.Pod {
+		pod := &corev1.Pod{ObjectMeta: named("b", "pod"), Status: corev1.PodStatus{Phase: phase}}
+		pod.Labels = map[string]string{"app.kubernetes.io/component": "etcd-copy-backups-job", "app.kubernetes.io/part-of": task}
 
-			return task
-		}
+		return pod
+	}
+	copyTo := func(name string, status druidv1alpha1.EtcdCopyBackupsTaskStatus) *druidv1alpha1.EtcdCopyBackupsTask {
+		task := &druidv1alpha1.EtcdCopyBackupsTask{ObjectMeta: named("b", name), Status: status}
+		task.Generation = 1
+		task.Spec.TargetStore = *etcd("b", "x", "p/main").Spec.Backup.Store
+
+		return task
+	}
+
+	It("are copies that have not ended", func() {
 		ended := func(conditionType, status string) druidv1alpha1.EtcdCopyBackupsTaskStatus {
 			return druidv1alpha1.EtcdCopyBackupsTaskStatus{ObservedGeneration: new(int64(1)), Conditions: []druidv1alpha1.Condition{
 				{Type: druidv1alpha1.ConditionType(conditionType), Status: druidv1alpha1.ConditionStatus(status)},
@@ -242,4 +250,20 @@ var _ = Describe("The users of a store", func() {
 		Expect(names(observe(true)().StoreUsers)).To(ConsistOf("new", "running", "changed"))
 		Expect(names(observe(false)().StoreUsers)).To(BeEmpty(), "nothing executes them")
 	})
+
+	DescribeTable("are copies, which may have written to it", func(expected bool, others ...client.Object) {
+		objects = append(append(objects, copyTo("copy", druidv1alpha1.EtcdCopyBackupsTaskStatus{})), others...)
+		o := observe(true)()
+		Expect(o.Failures).To(BeEmpty())
+		Expect(o.StoreUsers).To(ConsistOf(And(HaveField("IsCopy", true), HaveField("Started", expected))))
+	},
+		Entry("not without a Job", false),
+		Entry("not with the Job of another task", false, &batchv1.Job{ObjectMeta: named("b", "other-worker")}),
+		Entry("while the Job exists", true, &batchv1.Job{ObjectMeta: named("b", "copy-worker")}),
+		Entry("while a pod runs whose Job was deleted", true, podOf("copy", corev1.PodRunning)),
+		Entry("while such a pod is pending", true, podOf("copy", corev1.PodPending)),
+		Entry("not after such a pod has failed", false, podOf("copy", corev1.PodFailed)),
+		Entry("not after such a pod has succeeded", false, podOf("copy", corev1.PodSucceeded)),
+		Entry("not while a pod of another task runs", false, podOf("other", corev1.PodRunning)),
+	)
 })

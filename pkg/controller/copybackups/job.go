@@ -78,13 +78,15 @@ func foreignJobError(job *batchv1.Job) error {
 	return terminal("metadata.name: Job %s in namespace %s exists and does not belong to this task: delete it if nothing needs it, or create the task with another name", job.Name, job.Namespace)
 }
 
-// create resolves the stores and creates the Job.
+// create resolves the stores and creates the Job. It ends within startTimeout after the target is reserved.
 func (r *Reconciler) create(ctx context.Context, task *druidv1alpha1.EtcdCopyBackupsTask) (*batchv1.Job, error) {
 	values, err := r.values(ctx, task)
 	if err != nil {
 		return nil, err
 	}
-	if err := r.checkTarget(ctx, task, values.Target); err != nil {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	if err := r.reserveTarget(ctx, task, values.Target); err != nil {
 		return nil, err
 	}
 	job := copybackups.Job(values)

@@ -33,6 +33,9 @@ const (
 	fallbackResync = 15 * time.Second
 	// deletionResync is the time between two checks whether the Job is deleted.
 	deletionResync = 2 * time.Second
+	// startTimeout is how long a copy may take from the reservation of its target until its Job exists. A reservation lasts four minutes, and a
+	// reconciliation of an Etcd three. An Etcd that reserves the store afterwards has therefore observed the Job.
+	startTimeout = 30 * time.Second
 )
 
 // Images are the images of the Job.

@@ -94,8 +94,21 @@ func (r *Reconciler) checkSecret(ctx context.Context, namespace string, store ba
 	return r.locate(store, string(secret.Data[backupstore.KeyHostPath]), path)
 }
 
+// reserveTarget rejects a target to which the members of an Etcd write, and reserves it otherwise. The check is repeated under the reservation: an
+// Etcd may have begun to write after the first check. An Etcd whose members have not started waits for the Job, or for the task if it is of the
+// same namespace.
+func (r *Reconciler) reserveTarget(ctx context.Context, task *druidv1alpha1.EtcdCopyBackupsTask, target backupstore.Store) error {
+	if err := r.checkTarget(ctx, task, target); err != nil {
+		return err
+	}
+	if !r.Stores.Reserve(storeUser(client.ObjectKeyFromObject(task)), backupstore.RecordFor(target)) {
+		return &waitingError{fmt.Sprintf("Waiting for the store of %s: another object has just begun to use it", targetPath)}
+	}
+	return r.checkTarget(ctx, task, target)
+}
+
 // checkTarget rejects a target to which the members of an Etcd write. A single member would restore from a copied snapshot that seems newer
-// than its data. An Etcd whose members have not started waits until the copy has ended.
+// than its data.
 func (r *Reconciler) checkTarget(ctx context.Context, task *druidv1alpha1.EtcdCopyBackupsTask, target backupstore.Store) error {
 	users, err := r.Observer.StoreUsers(ctx, target)
 	if err != nil {
@@ -112,9 +125,6 @@ func (r *Reconciler) checkTarget(ctx context.Context, task *druidv1alpha1.EtcdCo
 			return &waitingError{fmt.Sprintf("Waiting for the deletion of %s that uses %s", strings.TrimSuffix(name, ","), record)}
 		}
 		return terminal("%s: %s uses %s; copy to another container or prefix, or delete that Etcd and create the task again", targetPath, name, record)
-	}
-	if !r.Stores.Reserve(storeUser(client.ObjectKeyFromObject(task)), record) {
-		return &waitingError{fmt.Sprintf("Waiting for the store of %s: another object has just begun to use it", targetPath)}
 	}
 	return nil
 }
