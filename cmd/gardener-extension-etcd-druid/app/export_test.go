@@ -9,3 +9,6 @@ var EtcdHelper = etcdHelper
 
 // ExistingNamespaces is existingNamespaces.
 var ExistingNamespaces = existingNamespaces
+
+// ReleaseSecrets is releaseSecrets.
+var ReleaseSecrets = releaseSecrets

@@ -15,7 +15,7 @@ import (
 )
 
 // existingNamespaces returns the watched namespaces that exist and are not being deleted. In the others the operator has no rights, and one
-// rejected watch would stop it for all namespaces. It returns an error if none is left. Without names, it returns none.
+// rejected watch would stop it for all namespaces. It returns a noNamespaceError if none is left. Without names, it returns none.
 func existingNamespaces(ctx context.Context, reader client.Reader, names []string) ([]string, error) {
 	var existing []string
 	for _, name := range names {
@@ -32,8 +32,16 @@ func existingNamespaces(ctx context.Context, reader client.Reader, names []strin
 		existing = append(existing, name)
 	}
 	if len(names) > 0 && len(existing) == 0 {
-		return nil, fmt.Errorf("watchNamespaces: none of the namespaces %s exists: create one, or change the list", strings.Join(names, ", "))
+		return nil, noNamespaceError(names)
 	}
 
 	return existing, nil
+}
+
+// noNamespaceError is the error if none of the watched namespaces exists. Its elements are their names.
+type noNamespaceError []string
+
+// Error names the namespaces.
+func (e noNamespaceError) Error() string {
+	return fmt.Sprintf("watchNamespaces: none of the namespaces %s exists: create one, or change the list", strings.Join(e, ", "))
 }

@@ -6,6 +6,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -66,16 +67,21 @@ func newReleaseSecretsCommand(ctx context.Context) *cobra.Command {
 }
 
 // releaseSecrets scales the Deployment of the operator down, and waits until its pods have ended. Then it removes the finalizers of the
-// operator from all Secrets of the namespaces. It can be repeated after each failure.
+// operator from all Secrets of the namespaces. No namespaces: of all. It releases nothing and returns nil if none of the namespaces exists any
+// more. It can be repeated after each failure.
 func releaseSecrets(ctx context.Context, c client.Client, deployment client.ObjectKey, namespaces []string) error {
 	if err := stopOperator(ctx, c, deployment); err != nil {
 		return err
 	}
 	namespaces, err := existingNamespaces(ctx, c, namespaces)
-	if err != nil {
+	var noNamespace noNamespaceError
+	if errors.As(err, &noNamespace) {
 		logf.FromContext(ctx).Info("No Secrets are released", "reason", err.Error())
 
 		return nil
+	}
+	if err != nil {
+		return err
 	}
 	_, err = c.RESTMapper().RESTMapping(druidv1alpha1.SchemeGroupVersion.WithKind("EtcdCopyBackupsTask").GroupKind())
 	if err != nil && !meta.IsNoMatchError(err) {
