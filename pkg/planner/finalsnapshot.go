@@ -126,10 +126,14 @@ func pauseAfter(failures int) time.Duration {
 	return pause
 }
 
-// wasNeverHealthy is true if it is certain that no member has ever been healthy. There are Leases, none has ever had a holder, and no
-// volume is older than the Etcd. An older volume was kept, without its Leases, when an Etcd of the same name was deleted.
+// wasNeverHealthy is true if it is certain that no member has ever been healthy. There are Leases, none has a holder, and no revision of a
+// write is recorded. No volume is older than the Etcd. Leases alone are no proof: the operator or a user may have deleted and recreated them.
+// An older volume was kept, without its Leases, when an Etcd of the same name was deleted.
 func wasNeverHealthy(o etcdcluster.Observation, etcd *druidv1alpha1.Etcd) bool {
 	if o.Failure(etcdcluster.SectionLeases) != "" || len(o.MemberLeases) == 0 || o.FullSnapshotLease.Holder != "" || o.Etcd.AnyReachable() {
+		return false
+	}
+	if highestOf(recordedRevisions(o)) > emptyRevision {
 		return false
 	}
 	for _, lease := range o.MemberLeases {

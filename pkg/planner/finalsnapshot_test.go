@@ -260,6 +260,10 @@ var _ = Describe("PlanDiscard", func() {
 			etcd.CreationTimestamp = metav1.NewTime(now.Add(-time.Hour))
 			o.Claims[0].CreationTime = now.Add(-time.Hour - time.Second)
 		}),
+		Entry("where no Lease has a holder, although a quorum returned a revision above that of an empty etcd", func() {
+			o.MemberLeases[0].Holder, o.Pods[0].Ready = "", false
+			o.State.Evidence = &state.Evidence{HighestRevision: 50000}
+		}),
 		Entry("where the Leases that would show it do not exist", func() { o.MemberLeases, o.Pods = nil, nil }),
 	)
 
