@@ -253,9 +253,12 @@ func (r *Reconciler) endRejection(ctx context.Context, etcd *druidv1alpha1.Etcd,
 	return member.AllowWrites(ctx)
 }
 
-// approveDeletion records that the volumes may be deleted with a snapshot. It decides again if a quorum has just returned a lower revision than an
-// earlier one.
+// approveDeletion records that the volumes may be deleted with a snapshot. It decides again if the caches were stale, or if a quorum has just returned
+// a lower revision than an earlier one.
 func (r *Reconciler) approveDeletion(ctx context.Context, etcd *druidv1alpha1.Etcd, o *etcdcluster.Observation, snapshot state.FinalSnapshot, namespace *metav1.PartialObjectMetadata) error {
+	if err := r.checkDeletion(ctx, etcd, *o, snapshot); err != nil {
+		return err
+	}
 	if confirmed := evidence.Confirm(o.State.Evidence, *o, r.Clock.Now()); confirmed != nil && snapshot.Snapshot != nil {
 		wasRolledBack := o.State.Evidence != nil && o.State.Evidence.RolledBack != nil
 		if err := r.recordEvidence(ctx, etcd, o, confirmed); err != nil {

@@ -6,11 +6,14 @@ package etcd
 
 import (
 	"context"
+	"fmt"
 
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -60,6 +63,74 @@ func (r *Reconciler) checkFirstMember(ctx context.Context, etcd *druidv1alpha1.E
 	if observed == nil || pod.UID != observed.UID || pod.DeletionTimestamp != nil || revision != observed.RevisionHash ||
 		statefulSet.UID != o.StatefulSet.UID || statefulSet.Generation != o.StatefulSet.Generation || statefulSet.Status.UpdateRevision != o.StatefulSet.UpdateRevision {
 		return waitForMembers("Waiting for the caches to show pod %s and StatefulSet %s as they are", helper.PodName(etcd, 0), helper.StatefulSetName(etcd))
+	}
+
+	return nil
+}
+
+// checkDeletion reads the record and the pods from the API server before volumes are deleted, and the Leases if they decided. Caches may be older,
+// as those of a new leader. Those from a hibernation show neither the members that run again nor their writes. It returns a waiting error if they
+// are. It does nothing if the deletion needs no facts.
+func (r *Reconciler) checkDeletion(ctx context.Context, etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, snapshot state.FinalSnapshot) error {
+	if snapshot.Missing == state.SnapshotTerminating || snapshot.Missing == state.SnapshotSkipped {
+		return nil
+	}
+	live := &resourcesv1alpha1.ManagedResource{}
+	switch err := r.Reader.Get(ctx, client.ObjectKey{Namespace: etcd.Namespace, Name: helper.ManagedResourceName(etcd)}, live); {
+	case apierrors.IsNotFound(err), err == nil && refuseOrigin(live) != nil: // the caches do not have that of another controller
+		live = nil
+	case err != nil:
+		return plan.Failed(druidv1alpha1.ErrorCodeObserve, fmt.Errorf("reading ManagedResource %s: %w", helper.ManagedResourceName(etcd), err))
+	}
+	switch err := checkRecord(live, o); {
+	case apierrors.IsConflict(err):
+		return stillWaiting("Waiting for the caches to show ManagedResource %s as it is", helper.ManagedResourceName(etcd))
+	case err != nil:
+		return err
+	}
+	if err := r.checkPods(ctx, etcd, o); err != nil || snapshot.Missing != state.SnapshotNoData {
+		return err
+	}
+
+	return r.checkLeases(ctx, etcd)
+}
+
+// checkPods reads the pods of the members from the API server. It returns a waiting error if they are not the observed ones.
+func (r *Reconciler) checkPods(ctx context.Context, etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) error {
+	pods := &metav1.PartialObjectMetadataList{}
+	pods.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
+	if err := r.Reader.List(ctx, pods, client.InNamespace(etcd.Namespace), client.MatchingLabels(helper.DefaultLabels(etcd))); err != nil {
+		return plan.Failed(druidv1alpha1.ErrorCodeObserve, fmt.Errorf("listing pods: %w", err))
+	}
+	live := map[string]string{} // the versions of the pods by name
+	for _, pod := range pods.Items {
+		live[pod.Name] = pod.ResourceVersion
+	}
+	for ordinal := range helper.MaxMembers {
+		name, observed := helper.PodName(etcd, ordinal), ""
+		if pod := o.PodFor(ordinal); pod != nil {
+			observed = pod.ResourceVersion
+		}
+		if live[name] != observed {
+			return stillWaiting("Waiting for the caches to show pod %s as it is", name)
+		}
+	}
+
+	return nil
+}
+
+// checkLeases reads the Leases from the API server before volumes are deleted because no member was ever healthy. It returns a waiting error if
+// a Lease has a holder.
+func (r *Reconciler) checkLeases(ctx context.Context, etcd *druidv1alpha1.Etcd) error {
+	leases := &coordinationv1.LeaseList{}
+	if err := r.Reader.List(ctx, leases, client.InNamespace(etcd.Namespace), client.MatchingLabels(helper.DefaultLabels(etcd))); err != nil {
+		return plan.Failed(druidv1alpha1.ErrorCodeListMemberLease, fmt.Errorf("listing leases: %w", err))
+	}
+	for _, lease := range leases.Items {
+		isOfMember := lease.Labels[druidv1alpha1.LabelComponentKey] == druidv1alpha1.ComponentNameMemberLease
+		if (isOfMember || lease.Name == helper.FullSnapshotLeaseName(etcd)) && ptr.Deref(lease.Spec.HolderIdentity, "") != "" {
+			return stillWaiting("Waiting for the caches to show Lease %s as it is", lease.Name)
+		}
 	}
 
 	return nil

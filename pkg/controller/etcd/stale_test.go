@@ -12,6 +12,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
@@ -89,6 +90,70 @@ var _ = Describe("A new leader whose caches are stale at first", func() {
 		Entry("all of them"),
 		Entry("those of ManagedResources", "ManagedResource"),
 		Entry("those of pods and StatefulSets", "Pod", "StatefulSet"),
+	)
+
+	// deletesWith deletes the Etcd with caches of an earlier moment until they have been stale for a minute, and then with current ones.
+	deletesWith := func(k, earlier *kube.Cluster, kinds ...string) {
+		GinkgoHelper()
+		deleteEtcd(k)
+		claims := len(k.Claims())
+		checked := func(kube.Write) {} // the cluster checks only writes that are counted
+		o := startOperator(k, checked)
+		stale := staleClient{Client: k.Client(checked), cache: earlier.Client(nil), kinds: kinds}
+		o.reconciler.Client = stale
+		o.reconciler.Observer = &observer.Observer{Reader: stale, APIReader: k.Client(nil), Etcd: k.Connector(nil), Sidecars: k.Sidecars(nil), Clock: k.Clock}
+		for range 60 {
+			if !o.due.IsZero() && !o.due.After(k.Clock.Now()) {
+				o.reconcileOnce()
+			}
+			if k.Tick() {
+				o.due = k.Clock.Now()
+			}
+		}
+		Expect(k.Violations).To(BeEmpty())
+		Expect(k.Claims()).To(HaveLen(claims))
+		Expect(k.EtcdObject().Status.LastOperation.Description).To(HavePrefix("Waiting for the caches to show "))
+		startOperator(k, checked).run()
+		Expect(k.Violations).To(BeEmpty())
+	}
+
+	It("deletes no volume with the snapshot of a hibernation that has ended", func() {
+		k := reconciledCluster(3, plaintext, withStore, deletingAll)
+		setReplicas := func(replicas int32) {
+			update(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = replicas })(k)
+			startOperator(k, nil).run()
+		}
+		setReplicas(0)
+		hibernated := k.Fork()
+		setReplicas(3)
+		Expect(k.EtcdCluster().Write()).To(Succeed())
+		deletesWith(k, hibernated, "ManagedResource", "Pod", "StatefulSet")
+		Expect(k.EtcdObject()).To(BeNil())
+	})
+
+	DescribeTable("deletes no volume as one without data after a member was healthy",
+		func(isRunning bool, kinds ...string) {
+			k := newCluster()
+			create(1, plaintext, withStore, deletingAll)(k)
+			var starting *kube.Cluster // it has Leases and no pod
+			for o := startOperator(k, nil); k.PodsCreated == 0; k.Tick() {
+				o.reconcileOnce()
+				starting = k.Fork()
+			}
+			startOperator(k, nil).run()
+			Expect(k.EtcdCluster().Write()).To(Succeed())
+			if !isRunning {
+				k.BreakImage("registry.example.com/etcd-wrapper:v1")
+				Expect(k.Client(nil).Delete(context.Background(), find(k, "main-0", &corev1.Pod{}))).To(Succeed())
+				for range 10 {
+					k.Tick()
+				}
+			}
+			deletesWith(k, starting, kinds...)
+			Expect(k.EtcdObject() == nil).To(Equal(isRunning), "no member can take a snapshot if none runs")
+		},
+		Entry("whose pod runs", true, "ManagedResource", "Pod", "StatefulSet", "Lease"),
+		Entry("whose new pod does not start", false, "Lease"),
 	)
 
 	It("does not record another store while it does not observe the ManagedResource that records one", func() {
