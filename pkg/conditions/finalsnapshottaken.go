@@ -35,13 +35,17 @@ func FinalSnapshotTaken(snapshot *state.FinalSnapshot) *druidv1alpha1.Condition 
 	return condition(druidv1alpha1.ConditionTypeFinalSnapshotTaken, status, reason, "The members were stopped with "+snapshot.String()+rest)
 }
 
-// FinalSnapshotPending returns the condition while the operator waits for a full snapshot. It has the error of the previous
-// attempt. rolledBack is true if no snapshot counts because the cluster has lost acknowledged writes.
+// FinalSnapshotPending returns the condition while the operator waits for a full snapshot, or for the comparison of an earlier one with the
+// volumes. It has the error of the previous attempt. rolledBack is true if no snapshot counts because the cluster has lost acknowledged writes.
 func FinalSnapshotPending(decision plan.Plan, calls etcdcluster.SnapshotAttempts, rolledBack bool) *druidv1alpha1.Condition {
 	status, reason, message := druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonSnapshotPending, "A full snapshot is being taken: "+decision.Reason
 	switch {
 	case rolledBack:
 		status, reason, message = druidv1alpha1.ConditionFalse, druidv1alpha1.ReasonSnapshotRolledBack, "Waiting for "+decision.WaitsFor+": "+decision.Reason
+	case decision.Stage == plan.StageHalted:
+		status, reason, message = druidv1alpha1.ConditionFalse, druidv1alpha1.ReasonSnapshotFailed, "Waiting for "+decision.WaitsFor+": "+decision.Reason
+	case decision.Stage == plan.StageObserve:
+		message = "Waiting for " + decision.WaitsFor + ": " + decision.Reason
 	case calls.Error == "" && decision.Step == nil && !calls.Running:
 		message = "A full snapshot is pending; the operator waits for " + decision.WaitsFor + " (" + decision.Reason + ")"
 	case calls.Error != "":
@@ -60,7 +64,7 @@ func DeletionApproved(snapshot state.FinalSnapshot) *druidv1alpha1.Condition {
 	case snapshot.Snapshot.LastRevision > 0:
 		status, rest = druidv1alpha1.ConditionTrue, fmt.Sprintf("; etcd has rejected all writes since revision %d, and the store has every write before", snapshot.Snapshot.LastRevision)
 	default:
-		status, rest = druidv1alpha1.ConditionTrue, "; what was written after that is not in it"
+		status, rest = druidv1alpha1.ConditionTrue, "; no volume has a higher revision"
 	}
 
 	return condition(druidv1alpha1.ConditionTypeFinalSnapshotTaken, status, druidv1alpha1.ReasonDeletionApproved, "The volumes are deleted with "+snapshot.String()+rest)

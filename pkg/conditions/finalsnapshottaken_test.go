@@ -25,7 +25,7 @@ var _ = Describe("FinalSnapshotTaken", func() {
 		Expect(conditions.FinalSnapshotTaken(&taken)).To(And(HaveField("Status", BeEquivalentTo("True")), HaveField("Reason", "SnapshotVerified"),
 			HaveField("Message", "The members were stopped with full snapshot Full-1 with revision 42, requested at 2026-01-01T12:00:00Z; what was written after that is on the volumes alone")))
 		Expect(conditions.DeletionApproved(taken)).To(And(HaveField("Status", BeEquivalentTo("True")), HaveField("Reason", "DeletionApproved"),
-			HaveField("Message", "The volumes are deleted with full snapshot Full-1 with revision 42, requested at 2026-01-01T12:00:00Z; what was written after that is not in it")))
+			HaveField("Message", "The volumes are deleted with full snapshot Full-1 with revision 42, requested at 2026-01-01T12:00:00Z; no volume has a higher revision")))
 	})
 
 	It("says why there is none", func() {
@@ -44,6 +44,10 @@ var _ = Describe("FinalSnapshotTaken", func() {
 		Entry("while it is being taken", plan.Plan{Reason: "because", WaitsFor: "it"}, etcdcluster.SnapshotAttempts{Running: true}, false, "Unknown SnapshotPending: A full snapshot is being taken: because"),
 		Entry("when it is about to be taken", plan.Plan{Reason: "because", Step: plan.TakeSnapshot{}}, etcdcluster.SnapshotAttempts{}, false, "Unknown SnapshotPending: A full snapshot is being taken: because"),
 		Entry("while something must happen before", plan.Plan{Reason: "because", WaitsFor: "pods"}, etcdcluster.SnapshotAttempts{}, false, "Unknown SnapshotPending: A full snapshot is pending; the operator waits for pods (because)"),
+		Entry("while the volumes are read", plan.Plan{Stage: plan.StageObserve, Reason: "because", WaitsFor: "Job main-0-inspect"}, etcdcluster.SnapshotAttempts{Error: "no leader"}, false,
+			"Unknown SnapshotPending: Waiting for Job main-0-inspect: because"),
+		Entry("if a volume has a higher revision", plan.Plan{Stage: plan.StageHalted, Reason: "because", WaitsFor: "the annotation"}, etcdcluster.SnapshotAttempts{Error: "no leader"}, false,
+			"False SnapshotFailed: Waiting for the annotation: because"),
 		Entry("after an attempt failed", plan.Plan{Reason: "because", WaitsFor: "the next attempt"}, etcdcluster.SnapshotAttempts{Error: "no store"}, false, "False SnapshotFailed: no store (because)"),
 		Entry("while the cluster is rolled back", plan.Plan{Reason: "because", WaitsFor: "revision 41"}, etcdcluster.SnapshotAttempts{Error: "no store"}, true, "False SnapshotRolledBack: Waiting for revision 41: because"),
 	)

@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -178,6 +179,63 @@ func hibernated(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Ti
 	}
 }
 
+// compareVolumes adds to the plan for a hibernated cluster the snapshot from before the hibernation, if no volume has a higher revision. The members
+// accept writes until the last of them has ended, and no member runs that could take a snapshot of them. Jobs read the revisions of the volumes. If
+// a revision is higher or cannot be read, the plan waits until a user skips the snapshot.
+func compareVolumes(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, before *state.FinalSnapshot, p plan.Plan) plan.Plan {
+	if before.Snapshot.LastRevision > 0 { // etcd has rejected all writes since
+		p.FinalSnapshot = before
+
+		return p
+	}
+	p.Stage = plan.StageObserve
+	if failure := o.Failure(etcdcluster.SectionRestoreVerification); failure != "" {
+		p.WaitsFor = fmt.Sprintf("a successful read of %s: %s", etcdcluster.SectionRestoreVerification, failure)
+		p.Reason = fmt.Sprintf("nothing is decided without all facts; the annotation %s continues without a full snapshot", druidv1alpha1.SkipFinalSnapshotAnnotation)
+
+		return p
+	}
+	volumes := readVolumes(etcd, o)
+	higher := slices.DeleteFunc(volumes.known, func(one knownRevision) bool { return one.revision <= before.Snapshot.Revision })
+	switch {
+	case volumes.step != nil && mayCreatePods(o.StatefulSet):
+		p.WaitsFor = fmt.Sprintf("StatefulSet %s to have no replicas", helper.StatefulSetName(etcd))
+	case volumes.step != nil:
+		p.Step = volumes.step
+	case volumes.waitsFor != "":
+		p.WaitsFor = volumes.waitsFor
+	case len(higher) > 0 || len(volumes.unknown) > 0:
+		p.Stage, p.WaitsFor = plan.StageHalted, "the annotation "+druidv1alpha1.SkipFinalSnapshotAnnotation
+		p.Reason += fmt.Sprintf(", and the snapshot from before the hibernation holds revision %d, but %s: writes after that are only on the volumes, and no member starts while the Etcd is being deleted",
+			before.Snapshot.Revision, differences(higher, volumes.unknown))
+
+		return p
+	default:
+		p.Stage, p.FinalSnapshot = plan.StageDone, before
+
+		return p
+	}
+	p.Reason += fmt.Sprintf(", and the snapshot from before the hibernation holds revision %d: the volumes are deleted only if none of them has a higher revision; the annotation %s skips this",
+		before.Snapshot.Revision, druidv1alpha1.SkipFinalSnapshotAnnotation)
+
+	return p
+}
+
+// differences names the volumes whose revisions are higher or unknown.
+func differences(higher []knownRevision, unknown []string) string {
+	var sentences []string
+	if len(higher) > 0 {
+		sentences = append(sentences, sourcesOf(higher))
+	}
+
+	return strings.Join(append(sentences, unknown...), "; ")
+}
+
+// mayCreatePods is true if the StatefulSet controller may still create a pod, whose member writes to its volume.
+func mayCreatePods(set etcdcluster.StatefulSet) bool {
+	return set.Exists && (set.SpecReplicas > 0 || set.ObservedGeneration < set.Generation)
+}
+
 // ForDeletion decides whether the volumes of a canonical Etcd that is being deleted may be deleted. The outcome is Done with the
 // FinalSnapshot that allows it, or else what must happen before. terminating is true if the namespace is being deleted, in which no
 // snapshot can succeed. Nil FinalSnapshot with the outcome Done: there are no volumes, or there is no store.
@@ -214,10 +272,8 @@ func ForDeletion(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, terminatin
 		return p
 	}
 	before, butNot := hibernated(etcd, o, now)
-	if before != nil {
-		p.FinalSnapshot = before
-
-		return p
+	if before != nil && !metav1.HasAnnotation(etcd.ObjectMeta, druidv1alpha1.SkipFinalSnapshotAnnotation) {
+		return compareVolumes(etcd, o, before, p)
 	}
 	p.Reason += butNot
 	result, p := completeSnapshot(etcd, o, now, p)

@@ -202,6 +202,102 @@ var _ = Describe("PlanDiscard", func() {
 		Expect(p().Reason).To(ContainSubstring("the members wrote up to revision 500 at least after the snapshot from before the hibernation, which holds revision 42: these writes are only on the volumes, and no member starts while the Etcd is being deleted"))
 	})
 
+	Describe("of a hibernated Etcd whose volumes may have later writes", func() {
+		inspection := func(change func(*etcdcluster.ClaimInspection)) etcdcluster.ClaimInspection {
+			job := etcdcluster.ClaimInspection{
+				Name: "main-0-inspect", UID: "job", OwnerUID: "etcd-uid", CreationTime: now.Add(-time.Minute), Claim: "main-main-0", ClaimUID: "claim",
+			}
+			change(&job)
+
+			return job
+		}
+		has := func(revision int64) func(*etcdcluster.ClaimInspection) {
+			return func(job *etcdcluster.ClaimInspection) { job.Result = &etcdcluster.Inspection{Revision: revision} }
+		}
+		ended := func(job *etcdcluster.ClaimInspection) {
+			job.Failed, job.Corrupt, job.Message = true, true, "the database is corrupt"
+		}
+		empty := func(job *etcdcluster.ClaimInspection) { job.Failed, job.Empty, job.Message = true, true, "no files" }
+
+		BeforeEach(func() {
+			etcd.DeletionTimestamp = &metav1.Time{Time: now.Add(-time.Minute)}
+			o.State.Replicas, o.State.Size, o.Pods = new(int32(0)), 1, nil
+			o.State.FinalSnapshot = &state.FinalSnapshot{Generation: 3, Snapshot: taken}
+			o.StatefulSet.SpecReplicas = 0
+			o.Claims = []etcdcluster.Claim{{Name: "main-main-0", Exists: true, UID: "claim", Volume: "pv", CreationTime: now.Add(-time.Hour)}}
+		})
+
+		It("inspects each volume first", func() {
+			Expect(p().Step).To(Equal(plan.InspectClaim{Meta: plan.Meta{Object: "main-main-0", UID: "claim"}}))
+			Expect(p().FinalSnapshot).To(BeNil())
+			o.Claims = append(o.Claims, etcdcluster.Claim{Name: "main-main-1", Ordinal: 1, Exists: true, UID: "claim-1", Volume: "pv-1"})
+			o.Inspections = []etcdcluster.ClaimInspection{inspection(has(42))}
+			Expect(p().Step).To(Equal(plan.InspectClaim{Meta: plan.Meta{Object: "main-main-1", UID: "claim-1"}}))
+		})
+
+		DescribeTable("replaces a Job", func(change func(*etcdcluster.ClaimInspection)) {
+			o.Inspections = []etcdcluster.ClaimInspection{inspection(change)}
+			Expect(p().Step).To(Equal(plan.DeleteRestoreJob{Meta: plan.Meta{Object: "main-0-inspect", UID: "job"}}))
+		},
+			Entry("of another claim", func(job *etcdcluster.ClaimInspection) { job.ClaimUID = "other"; has(42)(job) }),
+			Entry("from before the deletion", func(job *etcdcluster.ClaimInspection) { job.CreationTime = now.Add(-61 * time.Second); has(42)(job) }),
+		)
+
+		DescribeTable("deletes no volume",
+			func(change func(), waitsFor, reason string) {
+				change()
+				Expect(p()).To(And(HaveField("Step", BeNil()), HaveField("FinalSnapshot", BeNil()), HaveField("WaitsFor", waitsFor), HaveField("Reason", ContainSubstring(reason))))
+			},
+			Entry("while a Job runs", func() {
+				o.Inspections = []etcdcluster.ClaimInspection{inspection(func(job *etcdcluster.ClaimInspection) { job.Message = "it is pending" })}
+			}, "Job main-0-inspect to inspect the volume of claim main-main-0: it is pending", "the volumes are deleted only if none of them has a higher revision"),
+			Entry("while the StatefulSet may create pods", func() { o.StatefulSet.SpecReplicas = 1 },
+				"StatefulSet main to have no replicas", "the volumes are deleted only if none of them has a higher revision"),
+			Entry("while its controller may create pods", func() { o.StatefulSet.Generation, o.StatefulSet.ObservedGeneration = 2, 1 },
+				"StatefulSet main to have no replicas", "the volumes are deleted only if none of them has a higher revision"),
+			Entry("if its revision is higher", func() { o.Inspections = []etcdcluster.ClaimInspection{inspection(has(43))} },
+				"the annotation druid.gardener.cloud/skip-final-snapshot",
+				"the snapshot from before the hibernation holds revision 42, but the volume of claim main-main-0 has revision 43: writes after that are only on the volumes, and no member starts while the Etcd is being deleted"),
+			Entry("if it cannot be read", func() { o.Inspections = []etcdcluster.ClaimInspection{inspection(ended)} },
+				"the annotation druid.gardener.cloud/skip-final-snapshot", "the revision of claim main-main-0 is unknown: the database is corrupt"),
+			Entry("if it is empty, although its member was a voting member", func() {
+				o.Inspections = []etcdcluster.ClaimInspection{inspection(empty)}
+				o.State.Evidence = &state.Evidence{HighestRevision: 42, At: now.Add(-time.Minute), Voters: []state.Voter{{Name: "main-0"}}}
+			}, "the annotation druid.gardener.cloud/skip-final-snapshot", "the volume of claim main-main-0 is empty, although member main-0 was a voting member"),
+			Entry("if the Jobs could not be read", func() {
+				o.Failures = []etcdcluster.ReadFailure{{Section: etcdcluster.SectionRestoreVerification, Message: "no answer"}}
+			}, "a successful read of Jobs: no answer", "the annotation druid.gardener.cloud/skip-final-snapshot continues"),
+		)
+
+		DescribeTable("continues",
+			func(change func()) {
+				change()
+				Expect(p().Outcome()).To(Equal(plan.OutcomeDone))
+				Expect(p().FinalSnapshot).To(Equal(o.State.FinalSnapshot))
+			},
+			Entry("if no volume has a higher revision", func() { o.Inspections = []etcdcluster.ClaimInspection{inspection(has(42))} }),
+			Entry("if the volume of no voting member is empty", func() { o.Inspections = []etcdcluster.ClaimInspection{inspection(empty)} }),
+			Entry("if etcd rejected all writes after the snapshot", func() { o.State.FinalSnapshot.Snapshot = complete }),
+			Entry("with the revision that a user accepts", func() {
+				o.State.Evidence = &state.Evidence{HighestRevision: 50, RolledBack: &state.RolledBack{Revision: 42}}
+				etcd.Annotations = map[string]string{"druid.gardener.cloud/accept-revision": "42"}
+				o.Inspections = []etcdcluster.ClaimInspection{inspection(has(42))}
+			}),
+		)
+
+		It("inspects nothing if an annotation skips the snapshot", func() {
+			etcd.Annotations = map[string]string{"druid.gardener.cloud/skip-final-snapshot": ""}
+			o.Inspections = []etcdcluster.ClaimInspection{inspection(has(43))}
+			Expect(p()).To(And(HaveField("Step", BeNil()), HaveField("FinalSnapshot.Missing", state.SnapshotSkipped)))
+		})
+
+		It("inspects nothing in a namespace that is being deleted, or if the volumes are retained", func() {
+			Expect(planner.ForDeletion(etcd, o, true, now)).To(And(HaveField("Step", BeNil()), HaveField("FinalSnapshot.Missing", state.SnapshotTerminating)))
+			etcd.Spec.PVCRetentionPolicy = nil
+			Expect(p()).To(And(HaveField("Step", BeNil()), HaveField("FinalSnapshot", BeNil())))
+		})
+	})
+
 	DescribeTable("tries again",
 		func(change func()) {
 			change()

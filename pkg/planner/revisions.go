@@ -98,7 +98,7 @@ func (v *volumeRevisions) inspect(etcd *druidv1alpha1.Etcd, o etcdcluster.Observ
 		v.addStep(plan.InspectClaim{Meta: plan.Meta{Object: claim.Name, UID: claim.UID}})
 	case job.Deleting:
 		v.addWait(fmt.Sprintf("Job %s, of an earlier restore, to be gone", job.Name))
-	case job.ClaimUID != claim.UID || job.OwnerUID != etcd.UID || isOutdatedByPods(o, job.CreationTime):
+	case job.ClaimUID != claim.UID || job.OwnerUID != etcd.UID || isOutdatedByPods(o, job.CreationTime) || isOutdatedByDeletion(etcd, job.CreationTime):
 		v.addStep(plan.DeleteRestoreJob{Meta: plan.Meta{Object: job.Name, UID: job.UID}})
 	case job.Result != nil:
 		v.known = append(v.known, knownRevision{
@@ -112,6 +112,12 @@ func (v *volumeRevisions) inspect(etcd *druidv1alpha1.Etcd, o etcdcluster.Observ
 	default:
 		v.addWait(strings.TrimSuffix(fmt.Sprintf("Job %s to inspect the volume of claim %s: %s", job.Name, claim.Name, job.Message), ": "))
 	}
+}
+
+// isOutdatedByDeletion is true if the Etcd is being deleted, and a Job was created before. The members may have run between an earlier restore and
+// a hibernation.
+func isOutdatedByDeletion(etcd *druidv1alpha1.Etcd, created time.Time) bool {
+	return etcd.DeletionTimestamp != nil && created.Before(etcd.DeletionTimestamp.Time)
 }
 
 // hadVote is true if the member was a voting member when a quorum responded last, and its claim existed then. Its volume had data. If it is empty

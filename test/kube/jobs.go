@@ -13,14 +13,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
 
 // jobTime is the run time of a Job. It is longer than the interval at which the operator reads the Job.
 const jobTime = 15 * time.Second
 
-// jobController starts Jobs and completes them after jobTime. Each Job restores from the store. It fails if the store is empty or
-// unreachable. The controller creates the pod of a Job when the Job succeeds, with the revision of the store as the result.
+// jobController starts Jobs and completes them after jobTime. A Job that verifies a restore restores from the store. It fails if the store is
+// empty or unreachable. A Job that inspects a volume fails if the volume is empty. The controller creates the pod of a Job when the Job has a
+// result.
 func (k *Cluster) jobController() bool {
 	changed := false
 	for _, job := range listOf[*batchv1.Job](k) {
@@ -31,11 +33,12 @@ func (k *Cluster) jobController() bool {
 			changed = change(k, job, func(job *batchv1.Job) { job.Status.StartTime = new(metav1.NewTime(k.now())) }) || changed
 		case k.now().Sub(job.Status.StartTime.Time) >= jobTime:
 			condition := batchv1.JobCondition{Type: batchv1.JobComplete, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(k.now())}
-			if !k.store.restorable() {
+			result := k.resultOf(job)
+			if result == nil || result.ExitCode != 0 {
 				condition.Type, condition.Reason, condition.Message = batchv1.JobFailed, batchv1.JobReasonBackoffLimitExceeded, "Job has reached the specified backoff limit"
 			}
-			if condition.Type == batchv1.JobComplete {
-				k.createJobPod(job)
+			if result != nil {
+				k.createJobPod(job, *result)
 			}
 			changed = change(k, job, func(job *batchv1.Job) { job.Status.Conditions = []batchv1.JobCondition{condition} }) || changed
 		}
@@ -43,24 +46,50 @@ func (k *Cluster) jobController() bool {
 	return changed
 }
 
-// createJobPod creates the pod of a Job, which has ended with the revision of the store as the result of etcd-helper.
-func (k *Cluster) createJobPod(job *batchv1.Job) {
+// resultOf returns how etcd-helper ends in the pod of a Job. Nil: it does not run, because nothing could be restored.
+func (k *Cluster) resultOf(job *batchv1.Job) *corev1.ContainerStateTerminated {
+	revision := k.etcd.Revision()
+	if job.Labels[druidv1alpha1.LabelComponentKey] == druidv1alpha1.ComponentNameInspectionJob {
+		if !k.hasData(job) {
+			return &corev1.ContainerStateTerminated{ExitCode: etcdcluster.ExitNoFiles, Message: "no files"}
+		}
+	} else {
+		newest, err := k.store.Newest()
+		if err != nil {
+			return nil
+		}
+		revision = newest.Position.Revision
+	}
+	return &corev1.ContainerStateTerminated{Message: fmt.Sprintf(`{"revision":%d,"keys":%d,"hash":1}`, revision, revision-1)}
+}
+
+// hasData returns true if the volume that a Job mounts holds the data of a member.
+func (k *Cluster) hasData(job *batchv1.Job) bool {
+	for _, volume := range job.Spec.Template.Spec.Volumes {
+		if volume.PersistentVolumeClaim == nil {
+			continue
+		}
+		claim := getOrNil[*corev1.PersistentVolumeClaim](k, volume.PersistentVolumeClaim.ClaimName)
+		return claim != nil && k.memberIDs[claim.Spec.VolumeName] != 0
+	}
+	return false
+}
+
+// createJobPod creates the pod of a Job in which etcd-helper has ended.
+func (k *Cluster) createJobPod(job *batchv1.Job, result corev1.ContainerStateTerminated) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace:       job.Namespace,
 		Labels:          job.Spec.Template.Labels,
 		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job"))},
 	}}
 	k.mustCreate(pod, job.Name+"-"+string(job.UID))
-	newest, err := k.store.Newest()
-	if err != nil {
-		panic(err) // the Job would have failed
+	phase := corev1.PodSucceeded
+	if result.ExitCode != 0 {
+		phase = corev1.PodFailed
 	}
 	change(k, pod, func(pod *corev1.Pod) {
-		pod.Status = corev1.PodStatus{Phase: corev1.PodSucceeded, ContainerStatuses: []corev1.ContainerStatus{{
-			Name: etcdcluster.InspectionContainer,
-			State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
-				Message: fmt.Sprintf(`{"revision":%d,"keys":%d,"hash":1}`, newest.Position.Revision, newest.Position.Revision-1),
-			}},
+		pod.Status = corev1.PodStatus{Phase: phase, ContainerStatuses: []corev1.ContainerStatus{{
+			Name: etcdcluster.InspectionContainer, State: corev1.ContainerState{Terminated: &result},
 		}}}
 	})
 }

@@ -53,6 +53,19 @@ var _ = Describe("An operator that crashes at any of its writes", func() {
 				Expect(k.PodsCreated).To(Equal(1), "created pods")
 			},
 		}),
+		Entry("after a crash during the deletion of a hibernated cluster, whose volumes are compared with the snapshot", crashCase{
+			given: []func(*kube.Cluster){
+				create(3, plaintext, withStore, deletingAll),
+				update(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 0 }),
+			},
+			when: deleteEtcd,
+			then: func(k *kube.Cluster) {
+				Expect(k.EtcdObject()).To(BeNil())
+				Expect(k.Claims()).To(BeEmpty())
+				Expect(k.JobsCreated).To(Equal(3), "created Jobs")
+				Expect(k.PodsCreated).To(Equal(4), "created pods")
+			},
+		}),
 		Entry("after a crash during a restore verification, and during the restore of a cluster with data of one member", crashCase{
 			given: []func(*kube.Cluster){three, loseNodes},
 			when:  requestRestore(""),

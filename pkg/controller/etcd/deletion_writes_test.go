@@ -8,6 +8,7 @@ import (
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -62,6 +63,54 @@ var _ = Describe("The deletion of an Etcd with its volumes", func() {
 		o.run()
 		Expect(k.EtcdObject()).To(BeNil())
 		Expect(k.Violations).To(BeEmpty())
+	})
+
+	// hibernated returns a hibernated cluster in which a client wrote after the last read of a quorum.
+	hibernated := func() *kube.Cluster {
+		GinkgoHelper()
+		k, isWriting := reconciledCluster(3, plaintext, withStore, deletingAll), true
+		update(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 0 })(k)
+		isRendered := func() bool {
+			return *fixture.Record(find(k, "druid-main", &resourcesv1alpha1.ManagedResource{})).Replicas == 0
+		}
+		startOperator(k, func(write kube.Write) {
+			if isWriting && write.Done && isRendered() && k.EtcdCluster().Write() == nil {
+				isWriting = false
+			}
+		}).run()
+		Expect(isWriting).To(BeFalse(), "the client wrote")
+		Expect(fixture.Record(find(k, "druid-main", &resourcesv1alpha1.ManagedResource{}))).To(And(
+			HaveField("FinalSnapshot.Snapshot.Revision", BeEquivalentTo(1)), HaveField("Evidence.HighestRevision", BeEquivalentTo(1)),
+		))
+		k.Violations = nil // a hibernation may stop members whose last writes are only on the volumes, which it keeps
+		return k
+	}
+
+	It("waits if a volume has writes after the snapshot of a hibernation, and names its revision", func(ctx SpecContext) {
+		k := hibernated()
+		deleteEtcd(k)
+		checked := func(kube.Write) {}
+		o := startOperator(k, checked)
+		o.run()
+		Expect(k.Violations).To(BeEmpty())
+		Expect(k.Claims()).To(HaveLen(3))
+		Expect(k.EtcdObject().Status.Conditions).To(ContainElement(And(
+			HaveField("Type", BeEquivalentTo("FinalSnapshotTaken")), HaveField("Status", BeEquivalentTo("False")), HaveField("Reason", "SnapshotFailed"),
+			HaveField("Message", And(
+				HavePrefix("Waiting for the annotation druid.gardener.cloud/skip-final-snapshot: "), ContainSubstring("the snapshot from before the hibernation holds revision 1"),
+				ContainSubstring("the volume of claim main-main-0 has revision 2"), ContainSubstring("no member starts while the Etcd is being deleted"),
+			)),
+		)))
+
+		skipped := k.EtcdObject().DeepCopy()
+		metav1.SetMetaDataAnnotation(&skipped.ObjectMeta, "druid.gardener.cloud/skip-final-snapshot", "")
+		Expect(k.Client(nil).Update(ctx, skipped)).To(Succeed())
+		startOperator(k, nil).run()
+		Expect(k.EtcdObject()).To(BeNil())
+		Expect(k.Claims()).To(BeEmpty())
+		jobs := &batchv1.JobList{}
+		Expect(k.Client(nil).List(ctx, jobs)).To(Succeed())
+		Expect(jobs.Items).To(BeEmpty())
 	})
 
 	DescribeTable("ends also while clients write and the sidecar takes no delta snapshots",

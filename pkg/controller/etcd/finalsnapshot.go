@@ -29,6 +29,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/planner"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/sidecar"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/target"
 )
 
 // snapshotCall returns what this process knows of its calls for a full snapshot of an Etcd.
@@ -207,7 +208,7 @@ func (r *Reconciler) saveData(ctx context.Context, etcd *druidv1alpha1.Etcd) err
 		return plan.Failed(druidv1alpha1.ErrorCodeObserve, fmt.Errorf("reading Namespace %s: %w", etcd.Namespace, err))
 	}
 	canonical, _ := helper.Canonical(etcd) // as far as it can be parsed: the operator has rolled it out before
-	o := r.Observer.Observe(ctx, canonical, observer.Request{QueryEtcd: true})
+	o := r.Observer.Observe(ctx, canonical, observer.Request{QueryEtcd: true, Volumes: true, RestoreVerification: true})
 	o.SnapshotAttempts = etcdcluster.SnapshotAttemptsFor(canonical.Generation, o.State.Snapshot, r.snapshotCall(canonical))
 	if o.SnapshotAttempts.Unrecorded {
 		if err := r.recordAttempts(ctx, canonical, &o, o.State.Snapshot.StartedAt); err != nil {
@@ -216,17 +217,16 @@ func (r *Reconciler) saveData(ctx context.Context, etcd *druidv1alpha1.Etcd) err
 	}
 	decision := planner.ForDeletion(canonical, o, namespace.DeletionTimestamp != nil, r.Clock.Now())
 	if decision.Outcome() != plan.OutcomeDone {
-		if step, is := decision.Step.(plan.TakeSnapshot); is {
-			if err := r.takeSnapshot(ctx, canonical, &o, step); err != nil {
-				return plan.Failed(druidv1alpha1.ErrorCodeStep, err)
-			}
-			decision.WaitsFor = "a full snapshot to be stored and verified"
+		step := decision.Step
+		decision, err := r.doForDeletion(ctx, etcd, canonical, &o, decision)
+		if err != nil {
+			return err
 		}
-		isRolledBack := decision.Step == nil && planner.WaitsForAcceptance(canonical, o)
+		isRolledBack := step == nil && planner.WaitsForAcceptance(canonical, o)
 		if err := r.recordFinalSnapshot(ctx, etcd, conditions.FinalSnapshotPending(decision, o.SnapshotAttempts, isRolledBack)); err != nil {
 			return err
 		}
-		if decision.Step == nil && decision.Stage == plan.StageSnapshot {
+		if step == nil && decision.Stage == plan.StageSnapshot {
 			if err := r.endRejection(ctx, canonical, o); err != nil {
 				return plan.Failed(druidv1alpha1.ErrorCodeStep, err)
 			}
@@ -237,6 +237,33 @@ func (r *Reconciler) saveData(ctx context.Context, etcd *druidv1alpha1.Etcd) err
 		return nil
 	}
 	return r.approveDeletion(ctx, etcd, &o, *decision.FinalSnapshot, namespace)
+}
+
+// doForDeletion executes the step of a deletion, if one is due: it takes a snapshot, or creates or deletes a Job that inspects a volume. It returns the decision with what that step makes the deletion wait for.
+func (r *Reconciler) doForDeletion(ctx context.Context, etcd, canonical *druidv1alpha1.Etcd, o *etcdcluster.Observation, decision plan.Plan) (plan.Plan, error) {
+	if decision.Step == nil {
+		return decision, nil
+	}
+	if step, is := decision.Step.(plan.TakeSnapshot); is {
+		decision.WaitsFor = "a full snapshot to be stored and verified"
+
+		return decision, plan.Failed(druidv1alpha1.ErrorCodeStep, r.takeSnapshot(ctx, canonical, o, step))
+	}
+	if _, is := decision.Step.(plan.InspectClaim); is {
+		// A Job that reads a volume while caches show an earlier hibernation could miss the writes of a member that runs.
+		if err := r.checkStopped(ctx, etcd, *o); err != nil {
+			return decision, err
+		}
+		decision.WaitsFor = fmt.Sprintf("a Job to inspect the volume of claim %s", plan.MetaOf(decision.Step).Object)
+	} else {
+		decision.WaitsFor = fmt.Sprintf("Job %s to be gone", plan.MetaOf(decision.Step).Object)
+	}
+	run := &engine.Run{Target: &target.Target{Stored: etcd, Etcd: canonical}, Observation: *o, Observed: true}
+	if err := (&execution{Reconciler: r}).Do(ctx, run, decision.Step, decision.Reason); err != nil {
+		return decision, plan.Failed(druidv1alpha1.ErrorCodeStep, fmt.Errorf("%w; the annotation %s continues without this step", err, druidv1alpha1.SkipFinalSnapshotAnnotation))
+	}
+
+	return decision, nil
 }
 
 // endRejection makes etcd accept writes again while a deletion waits and no snapshot is being taken, for example for a user. The next snapshot

@@ -68,7 +68,7 @@ func (r *Reconciler) checkFirstMember(ctx context.Context, etcd *druidv1alpha1.E
 	return nil
 }
 
-// checkDeletion reads the record and the pods from the API server before volumes are deleted, and the Leases if they decided. Caches may be older,
+// checkDeletion reads the record and the pods from the API server before volumes are deleted, and the Leases or claims if they decided. Caches may be older,
 // as those of a new leader. Those from a hibernation show neither the members that run again nor their writes. It returns a waiting error if they
 // are. It does nothing if the deletion needs no facts.
 func (r *Reconciler) checkDeletion(ctx context.Context, etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, snapshot state.FinalSnapshot) error {
@@ -88,11 +88,49 @@ func (r *Reconciler) checkDeletion(ctx context.Context, etcd *druidv1alpha1.Etcd
 	case err != nil:
 		return err
 	}
-	if err := r.checkPods(ctx, etcd, o); err != nil || snapshot.Missing != state.SnapshotNoData {
+	if err := r.checkPods(ctx, etcd, o); err != nil {
 		return err
 	}
+	switch {
+	case snapshot.Missing == state.SnapshotNoData:
+		return r.checkLeases(ctx, etcd)
+	case snapshot.Snapshot != nil && snapshot.Snapshot.LastRevision == 0:
+		return r.checkClaims(ctx, etcd, o)
+	default:
+		return nil
+	}
+}
 
-	return r.checkLeases(ctx, etcd)
+// checkStopped is checkDeletion before a Job reads the volume of a hibernated cluster. It also reads the StatefulSet, which must create no more pods.
+func (r *Reconciler) checkStopped(ctx context.Context, etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) error {
+	if err := r.checkDeletion(ctx, etcd, o, *o.State.FinalSnapshot); err != nil {
+		return err
+	}
+	set, err := r.liveStatefulSet(ctx, etcd)
+	if err != nil {
+		return plan.Failed(druidv1alpha1.ErrorCodeObserve, err)
+	}
+	if (set != nil) != o.StatefulSet.Exists || set != nil && (set.UID != o.StatefulSet.UID || set.Generation != o.StatefulSet.Generation) {
+		return stillWaiting("Waiting for the caches to show StatefulSet %s as it is", helper.StatefulSetName(etcd))
+	}
+
+	return nil
+}
+
+// checkClaims reads the claims of the members from the API server before their volumes are deleted because of their revisions. It returns a waiting
+// error if their volumes are not the observed ones.
+func (r *Reconciler) checkClaims(ctx context.Context, etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) error {
+	for _, observed := range o.Claims {
+		claim, err := r.liveClaim(ctx, etcd, observed.Ordinal)
+		if err != nil {
+			return plan.Failed(druidv1alpha1.ErrorCodeObserve, fmt.Errorf("reading claim %s: %w", observed.Name, err))
+		}
+		if (claim != nil) != observed.Exists || claim != nil && (claim.UID != observed.UID || claim.Spec.VolumeName != observed.Volume) {
+			return stillWaiting("Waiting for the caches to show claim %s as it is", observed.Name)
+		}
+	}
+
+	return nil
 }
 
 // checkPods reads the pods of the members from the API server. It returns a waiting error if they are not the observed ones.

@@ -24,7 +24,7 @@ var readers = map[string]string{
 	"reportLoop":             "the object that is reconciled, and the queue",
 	"deleteConnection":       "a deletion reads uncached, and has no engine",
 	"deleteIssued":           "a deletion reads uncached, and has no engine",
-	"deleteJobs":             "a deletion reads uncached, and has no engine",
+	"deleteJobsIf":           "a deletion reads uncached, and has no engine",
 	"deleteLeases":           "a deletion reads uncached, and has no engine",
 	"deleteLeftovers":        "a deletion reads uncached, and has no engine",
 	"deleteManagedResource":  "a deletion reads uncached, and has no engine",

@@ -40,19 +40,19 @@ import (
 
 // delete takes an Etcd apart, one kind of object after the other, each waited for:
 //
-//  0. the Jobs that work on its store: they may take long to go, on a node that is dead, and members write meanwhile
+//  0. the Jobs that work on its store or its volumes. On a node that is dead, they may take long to go, and members write meanwhile
 //  1. nothing else before the data is saved, where its volumes go (finalsnapshot.go). The volumes with the data before a restore are released then
 //     (retain.go)
 //  2. the ManagedResource; gardener-resource-manager leaves its objects alone. Before that, the operator restores the owner reference of a StatefulSet that has lost it
 //  3. its objects, and those that etcd-druid created without one, as far as they belong to the Etcd (ownership.go)
-//  4. the pods (deletion_pods.go)
+//  4. the Jobs that have inspected volumes for the decision of step 1, and the pods (deletion_pods.go)
 //  5. the volume claims, where spec.pvcRetentionPolicy is DeleteAll
 //  6. the leases, the payloads of the ManagedResource, and the Secrets that were issued
 //  7. the finalizers of the Secrets that nothing else uses
 //  8. the finalizers of the Etcd
 //
-// It creates nothing, since the API server refuses new objects in a namespace that is being deleted too. It takes what does not
-// exist any more as deleted. It reads from the API server: with a cache that lags it would continue too early.
+// It creates nothing but the Jobs that inspect volumes. It creates none in a namespace that is being deleted: the API server refuses new objects
+// there. It takes what does not exist any more as deleted. It reads from the API server: with a cache that lags it would continue too early.
 func (r *Reconciler) delete(ctx context.Context, etcd *druidv1alpha1.Etcd) (reconcile.Result, error) {
 	if !slices.ContainsFunc(ownFinalizers, func(finalizer string) bool { return controllerutil.ContainsFinalizer(etcd, finalizer) }) {
 		return reconcile.Result{}, nil
@@ -67,6 +67,7 @@ func (r *Reconciler) delete(ctx context.Context, etcd *druidv1alpha1.Etcd) (reco
 		r.releaseRetained,
 		r.deleteManagedResource,
 		r.deleteLeftovers,
+		r.deleteInspections,
 		r.deletePods,
 		r.deleteClaims,
 		r.deleteLeases,
@@ -119,7 +120,22 @@ func (r *Reconciler) reportDeletion(ctx context.Context, etcd *druidv1alpha1.Etc
 	return reconcile.Result{RequeueAfter: o.RequeueAfter}, o.Err
 }
 
+// deleteJobs deletes all Jobs except those that inspect volumes for this deletion.
 func (r *Reconciler) deleteJobs(ctx context.Context, etcd *druidv1alpha1.Etcd) error {
+	return r.deleteJobsIf(ctx, etcd, func(job *batchv1.Job) bool {
+		isInspection := job.Labels[druidv1alpha1.LabelComponentKey] == druidv1alpha1.ComponentNameInspectionJob
+
+		return !isInspection || job.CreationTimestamp.Before(etcd.DeletionTimestamp)
+	})
+}
+
+// deleteInspections deletes the Jobs that have inspected volumes for this deletion. Their pods use the claims.
+func (r *Reconciler) deleteInspections(ctx context.Context, etcd *druidv1alpha1.Etcd) error {
+	return r.deleteJobsIf(ctx, etcd, func(*batchv1.Job) bool { return true })
+}
+
+// deleteJobsIf deletes the Jobs of the Etcd that match.
+func (r *Reconciler) deleteJobsIf(ctx context.Context, etcd *druidv1alpha1.Etcd, matches func(*batchv1.Job) bool) error {
 	jobs := &batchv1.JobList{}
 	if err := r.Reader.List(ctx, jobs, client.InNamespace(etcd.Namespace), client.MatchingLabels(helper.DefaultLabels(etcd))); err != nil {
 		return plan.Failed(druidv1alpha1.ErrorCodeObserve, fmt.Errorf("listing Jobs: %w", err))
@@ -127,7 +143,7 @@ func (r *Reconciler) deleteJobs(ctx context.Context, etcd *druidv1alpha1.Etcd) e
 	var names []string
 	for i := range jobs.Items {
 		// A task of the same name labels its Job alike.
-		if !metav1.IsControlledBy(&jobs.Items[i], etcd) {
+		if !metav1.IsControlledBy(&jobs.Items[i], etcd) || !matches(&jobs.Items[i]) {
 			continue
 		}
 		names = append(names, jobs.Items[i].Name)

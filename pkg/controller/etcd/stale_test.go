@@ -129,6 +129,20 @@ var _ = Describe("A new leader whose caches are stale at first", func() {
 		Expect(k.EtcdCluster().Write()).To(Succeed())
 		deletesWith(k, hibernated, "ManagedResource", "Pod", "StatefulSet")
 		Expect(k.EtcdObject()).To(BeNil())
+		Expect(k.JobsCreated).To(BeZero(), "no Job inspects the volume of a member that runs")
+	})
+
+	It("deletes no volume of a hibernated cluster because the caches do not show that the claim has one", func() {
+		k := reconciledCluster(1, plaintext, withStore, deletingAll)
+		update(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 0 })(k)
+		startOperator(k, nil).run()
+		unbound := k.Fork()
+		claim := find(unbound, "main-main-0", &corev1.PersistentVolumeClaim{})
+		claim.Spec.VolumeName = ""
+		Expect(unbound.Client(nil).Update(context.Background(), claim)).To(Succeed())
+		deletesWith(k, unbound, "PersistentVolumeClaim")
+		Expect(k.EtcdObject()).To(BeNil())
+		Expect(k.JobsCreated).To(Equal(1), "the volume was inspected")
 	})
 
 	DescribeTable("deletes no volume as one without data after a member was healthy",
