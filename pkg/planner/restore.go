@@ -36,6 +36,8 @@ type restoreEvaluation struct {
 	ignored string
 	// waitsFor names the member that may become healthy. Empty: none.
 	waitsFor string
+	// waitsUntil is when that member may be replaced if it stays unready. Zero: only an event ends the wait.
+	waitsUntil time.Time
 	// unread names the facts that could not be read. Empty: none, or no restore is requested.
 	unread string
 }
@@ -63,8 +65,8 @@ func evaluateRestore(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now ti
 	if claim := intactClaim(o); claim != "" && !isUnverified && (o.FullSnapshotLease.RenewTime.IsZero() || o.IsElsewhere(o.FullSnapshotLease)) {
 		return restoreEvaluation{ignored: fmt.Sprintf("Lease %s records no full snapshot in this store, and claim %s still has data; %s", helper.FullSnapshotLeaseName(etcd), claim, unverifiedHint())}
 	}
-	if member := mayBecomeReady(etcd, o, now); member != "" {
-		return restoreEvaluation{waitsFor: member}
+	if member, until := mayBecomeReady(etcd, o, now); member != "" {
+		return restoreEvaluation{waitsFor: member, waitsUntil: until}
 	}
 	if isUnverified {
 		return restoreEvaluation{begins: true}
@@ -74,26 +76,35 @@ func evaluateRestore(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now ti
 }
 
 // mayBecomeReady names the pod that may become ready. Empty: none. Pods restart, are recreated, and lose their leader for a moment.
-// Therefore all running pods must be as old as members may take to start, and must not have been ready for a while.
-func mayBecomeReady(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) string {
+// Therefore all running pods must be as old as members may take to start, and must not have been ready for a while. The time is when the pod
+// has been unready long enough. Zero: a watch reports the change.
+func mayBecomeReady(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) (string, time.Time) {
 	for _, member := range etcdcluster.MembersOf(etcd, o, o.StatefulSet.SpecReplicas) {
-		switch pod := member.Pod; {
-		case pod == nil:
-			return "pod " + helper.PodName(etcd, member.Ordinal) + " to be created"
-		case pod.Deleting:
-			return "pod " + pod.Name + " to be gone" + outOfServiceHint(*pod)
-		case now.Sub(pod.CreationTime) < etcdcluster.MemberStartTimeout || now.Sub(pod.ReadyChangedAt) < unreadyTime:
-			return fmt.Sprintf("pod %s to stay unready for %s after its start and for %s after it was last ready", pod.Name, etcdcluster.MemberStartTimeout, unreadyTime)
+		pod := member.Pod
+		if pod == nil {
+			return "pod " + helper.PodName(etcd, member.Ordinal) + " to be created", time.Time{}
+		}
+		if pod.Deleting {
+			return "pod " + pod.Name + " to be gone" + outOfServiceHint(*pod), time.Time{}
+		}
+		until := etcdcluster.Later(pod.CreationTime.Add(etcdcluster.MemberStartTimeout), pod.ReadyChangedAt.Add(unreadyTime))
+		if now.Before(until) {
+			return fmt.Sprintf("pod %s to stay unready for %s after its start and for %s after it was last ready", pod.Name, etcdcluster.MemberStartTimeout, unreadyTime), until
 		}
 	}
 
-	return ""
+	return "", time.Time{}
 }
 
-// withRestore adds to the plan why a requested restore has not begun.
+// withRestore adds to the plan why a requested restore has not begun, and when that ends without an event.
 func withRestore(p plan.Plan, etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) plan.Plan {
-	if member := evaluateRestore(etcd, o, now).waitsFor; member != "" && p.WaitsFor != "" {
-		p.WaitsFor += "; the requested restore waits for " + member
+	evaluation := evaluateRestore(etcd, o, now)
+	if evaluation.waitsFor == "" || p.WaitsFor == "" {
+		return p
+	}
+	p.WaitsFor += "; the requested restore waits for " + evaluation.waitsFor
+	if after := evaluation.waitsUntil.Sub(now); after > 0 && (p.RequeueAfter == 0 || after < p.RequeueAfter) {
+		p.RequeueAfter = after
 	}
 
 	return p

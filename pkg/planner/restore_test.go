@@ -279,6 +279,27 @@ var _ = Describe("Traces of a restore", func() {
 		}, "the requested restore waits for pod main-0 to stay unready for 2m0s after its start"),
 	)
 
+	DescribeTable("is evaluated again when the pods have been unready long enough, without an event",
+		func(replicas int32, age, unready, after time.Duration) {
+			s := created(replicas, withStore)
+			s.inject("all pods restart", func() { s.Leader = 0; s.RestartPods(); s.Refresh() })
+			requestRestore(s)
+			now := s.Now()
+			for i := range s.Objects.Pods {
+				s.Objects.Pods[i].CreationTime, s.Objects.Pods[i].ReadyChangedAt = now.Add(-age), now.Add(-unready)
+			}
+			p := planner.For(s.Etcd, s.Objects, now)
+			Expect(p.WaitsFor).To(ContainSubstring("the requested restore waits for pod main-0 to stay unready"))
+			Expect(p.RequeueAfter).To(Equal(after))
+
+			Expect(planner.For(s.Etcd, s.Objects, now.Add(after-time.Nanosecond)).RequeueAfter).To(Equal(time.Nanosecond))
+			Expect(planner.For(s.Etcd, s.Objects, now.Add(after)).WaitsFor).NotTo(ContainSubstring("the requested restore waits"))
+		},
+		Entry("after the start of a single pod", int32(1), 30*time.Second, 30*time.Second, 90*time.Second),
+		Entry("after a single pod was ready for the last time", int32(1), time.Hour, 20*time.Second, 40*time.Second),
+		Entry("after the start of three pods", int32(3), 30*time.Second, 30*time.Second, 90*time.Second),
+	)
+
 	DescribeTable("does not start the members of a hibernated cluster before the request is decided, and its annotation is removed",
 		func(change func(*scenario), waitsFor string) {
 			s := created(1, withStore)
