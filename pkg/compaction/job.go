@@ -92,6 +92,11 @@ func (j *Job) failure(condition batchv1.JobCondition, pods []corev1.Pod) (string
 	return druidv1alpha1.PodFailureReasonUnknown, "the status of its pod contains no reason; " + condition.Message
 }
 
+// HasUnknownFailure is true for a failed Job whose outcome is not recorded, and whose pods contain no reason.
+func (j Job) HasUnknownFailure() bool {
+	return !j.Recorded && j.Outcome == druidv1alpha1.PodFailureReasonUnknown
+}
+
 // disruptionOf returns the reason of the first disruption of a pod. Empty: no pod is disrupted.
 func disruptionOf(pods []corev1.Pod) string {
 	for _, pod := range pods {

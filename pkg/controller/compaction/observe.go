@@ -35,7 +35,8 @@ type observation struct {
 	snapshot *druidv1alpha1.EtcdOpsTask
 }
 
-// observe reads the input of the decision from the caches.
+// observe reads the input of the decision from the caches. It reads from the API server what a cache may not show yet about a Job that has
+// ended.
 func (r *Reconciler) observe(ctx context.Context, etcd *druidv1alpha1.Etcd) (observation, error) {
 	obs := observation{Input: compaction.Input{
 		HasStore:   helper.IsStoreConfigured(etcd) && !metav1.HasAnnotation(etcd.ObjectMeta, druidv1alpha1.DisableEtcdRuntimeComponentCreationAnnotation),
@@ -124,6 +125,7 @@ func lease(ctx context.Context, reader client.Reader, etcd *druidv1alpha1.Etcd, 
 	return etcdcluster.LeaseFor(lease), nil
 }
 
+// readJob reads the Job and its pods.
 func (r *Reconciler) readJob(ctx context.Context, etcd *druidv1alpha1.Etcd, obs *observation) error {
 	job := &batchv1.Job{}
 	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: etcd.Namespace, Name: helper.CompactionJobName(etcd)}, job); err != nil {
@@ -136,15 +138,33 @@ func (r *Reconciler) readJob(ctx context.Context, etcd *druidv1alpha1.Etcd, obs 
 	if !metav1.IsControlledBy(job, etcd) {
 		return foreignJob(etcd, job.Name)
 	}
+	pods, err := podsOf(ctx, r.Client, etcd, job)
+	if err != nil {
+		return err
+	}
+	obs.job, obs.Job = job, new(compaction.JobFor(job, pods))
+	if !obs.Job.HasUnknownFailure() {
+		return nil
+	}
+	// The caches of Jobs and pods are not ordered: the cache may not show yet how the pod ended. The outcome is recorded only once.
+	if pods, err = podsOf(ctx, r.Reader, etcd, job); err != nil {
+		return err
+	}
+	obs.Job = new(compaction.JobFor(job, pods))
+
+	return nil
+}
+
+// podsOf lists the pods of the Etcd's compaction Jobs.
+func podsOf(ctx context.Context, reader client.Reader, etcd *druidv1alpha1.Etcd, job *batchv1.Job) ([]corev1.Pod, error) {
 	pods := &corev1.PodList{}
 	labels := helper.DefaultLabels(etcd)
 	labels[druidv1alpha1.LabelComponentKey] = druidv1alpha1.ComponentNameSnapshotCompactionJob
-	if err := r.Client.List(ctx, pods, client.InNamespace(etcd.Namespace), client.MatchingLabels(labels)); err != nil {
-		return fmt.Errorf("listing the pods of Job %s: %w", job.Name, err)
+	if err := reader.List(ctx, pods, client.InNamespace(etcd.Namespace), client.MatchingLabels(labels)); err != nil {
+		return nil, fmt.Errorf("listing the pods of Job %s: %w", job.Name, err)
 	}
-	obs.job, obs.Job = job, new(compaction.JobFor(job, pods.Items))
 
-	return nil
+	return pods.Items, nil
 }
 
 // readTasks finds the task in progress that requests a Job, and the latest task that takes a full snapshot instead of a Job.

@@ -12,6 +12,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	testclock "k8s.io/utils/clock/testing"
@@ -20,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/gardener/gardener-extension-etcd-druid/cmd/gardener-extension-etcd-druid/app"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/compaction"
 )
@@ -62,5 +64,51 @@ var _ = Describe("A compaction controller whose cache shows an old record", func
 		Entry("and starts no Job after acknowledged writes are lost", rolledBack, int64(100_000), 0, 0),
 		Entry("and requests a full snapshot if no acknowledged write is lost", current, int64(3000), 0, 1),
 		Entry("and requests no full snapshot after acknowledged writes are lost", rolledBack, int64(3000), 0, 0),
+	)
+})
+
+var _ = Describe("A compaction controller whose cache shows a failed Job and not how its pod ended", func() {
+	failedJob := func() *batchv1.Job {
+		job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "demo", Name: "main-compactor", UID: "job-uid", Labels: helper.DefaultLabels(storedEtcd()),
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(storedEtcd(), druidv1alpha1.SchemeGroupVersion.WithKind("Etcd"))},
+		}}
+		job.Status.Conditions = []batchv1.JobCondition{{
+			Type: batchv1.JobFailed, Status: corev1.ConditionTrue, Reason: "BackoffLimitExceeded", LastTransitionTime: metav1.NewTime(now),
+		}}
+
+		return job
+	}
+	podWith := func(status corev1.PodStatus) *corev1.Pod {
+		labels := helper.DefaultLabels(storedEtcd())
+		labels[druidv1alpha1.LabelComponentKey] = druidv1alpha1.ComponentNameSnapshotCompactionJob
+
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "demo", Name: "main-compactor-x", Labels: labels,
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(failedJob(), batchv1.SchemeGroupVersion.WithKind("Job"))},
+		}, Status: status}
+	}
+
+	DescribeTable("records the reason from the API server", func(ctx SpecContext, stored corev1.PodStatus, reason string) {
+		c := fake.NewClientBuilder().WithScheme(app.NewScheme()).WithStatusSubresource(&druidv1alpha1.Etcd{}).WithObjects(
+			storedEtcd(), leaseOf("main-full-snap", 1000), leaseOf("main-delta-snap", 5000), failedJob(), podWith(corev1.PodStatus{Phase: corev1.PodRunning}),
+		).Build()
+		r := &compaction.Reconciler{
+			Client: c, Reader: fake.NewClientBuilder().WithScheme(app.NewScheme()).WithObjects(podWith(stored)).Build(),
+			Observer: rolledOut{}, Clock: testclock.NewFakePassiveClock(now), Recorder: events.NewFakeRecorder(1000),
+			Config: compaction.Config{EventsThreshold: 1000, FullSnapshotThreshold: 100_000, Deadline: time.Hour},
+		}
+		Expect(r.Reconcile(ctx, reconcile.Request{NamespacedName: client.ObjectKey{Namespace: "demo", Name: "main"}})).To(BeZero())
+		job := failedJob()
+		Expect(c.Get(ctx, client.ObjectKeyFromObject(job), job)).To(Succeed())
+		Expect(job.Annotations).To(HaveKeyWithValue("etcd-druid.extensions.gardener.cloud/recorded", reason))
+	},
+		Entry("if the container has ended", corev1.PodStatus{Phase: corev1.PodFailed, ContainerStatuses: []corev1.ContainerStatus{{
+			Name: "compact-backup", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Message: "no base snapshot found"}},
+		}}}, druidv1alpha1.PodFailureReasonProcessFailure),
+		Entry("if the pod was disrupted", corev1.PodStatus{Phase: corev1.PodFailed, Conditions: []corev1.PodCondition{{
+			Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: druidv1alpha1.PodFailureReasonPreemptionByScheduler,
+		}}}, druidv1alpha1.PodFailureReasonPreemptionByScheduler),
+		Entry("if the pod contains no reason there either", corev1.PodStatus{Phase: corev1.PodFailed}, druidv1alpha1.PodFailureReasonUnknown),
 	)
 })
