@@ -6,6 +6,7 @@ package main
 
 import (
 	"testing"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -13,5 +14,6 @@ import (
 
 func TestTestrun(t *testing.T) {
 	RegisterFailHandler(Fail)
+	SetDefaultEventuallyTimeout(time.Minute) // the default of one second is too short on a busy machine
 	RunSpecs(t, "Testrun Suite")
 }
