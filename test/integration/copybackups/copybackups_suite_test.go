@@ -43,6 +43,8 @@ var (
 	env *environment.Environment
 	// seed is a client like that of gardenlet, with the Go types of etcd-druid.
 	seed client.Client
+	// cached reads from the cache of the controller.
+	cached client.Reader
 )
 
 var _ = BeforeSuite(func() {
@@ -63,6 +65,7 @@ var _ = BeforeSuite(func() {
 
 	By("starting the controller")
 	mgr := newManager(manager.Options{Scheme: app.NewScheme(), Cache: app.CacheOptions(), Client: app.ClientOptions()})
+	cached = mgr.GetCache()
 	observer := &observer.Observer{
 		Reader: mgr.GetCache(), APIReader: mgr.GetAPIReader(), Copies: true, LocalStoreRoots: backupstore.LocalRoots{backupstore.DefaultHostPath},
 	}

@@ -40,6 +40,9 @@ var _ = Describe("The target of an EtcdCopyBackupsTask", func() {
 			Annotations: map[string]string{"etcd-druid.extensions.gardener.cloud/store": record},
 		}, Spec: resourcesv1alpha1.ManagedResourceSpec{SecretRefs: []corev1.LocalObjectReference{{Name: "rendered"}}}}
 		Expect(env.Client.Create(ctx, resource)).To(Succeed())
+		for _, object := range []client.Object{etcd, resource} { // a change of them does not trigger a reconciliation of a task
+			Eventually(func() error { return cached.Get(ctx, client.ObjectKeyFromObject(object), object) }).Should(Succeed())
+		}
 	}
 	createTask := func(ctx context.Context, namespace, container string) *druidv1alpha1.EtcdCopyBackupsTask {
 		GinkgoHelper()

@@ -12,6 +12,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -40,6 +41,8 @@ var (
 	sidecars     = fakesidecar.NewStore(time.Now)
 	members      singleMembers
 	stopOperator func()
+	// cached reads from the cache of the operator.
+	cached client.Reader
 	// renderings are shared by the operator and the resource manager, as in one process.
 	renderings resourcemanager.Renderings
 	// sent records the requests of the operator.
@@ -68,6 +71,7 @@ func startOperator(version string, autoReconcile bool) func() {
 	GinkgoHelper()
 	mgr, err := newManagerWith(sent.record(env.Config), manager.Options{Scheme: app.NewScheme(), Cache: app.CacheOptions(), Client: app.ClientOptions()})
 	Expect(err).NotTo(HaveOccurred())
+	cached = mgr.GetCache()
 	watching := &observer.Observer{
 		Reader: mgr.GetClient(), APIReader: mgr.GetAPIReader(), DryRun: mgr.GetClient(), Etcd: &members, Sidecars: sidecars, Copies: true,
 		LocalStoreRoots: backupstore.LocalRoots{backupstore.DefaultHostPath},

@@ -191,7 +191,7 @@ var _ = Describe("An Etcd whose store is the target of a copy", func() {
 			Spec:       druidv1alpha1.EtcdCopyBackupsTaskSpec{SourceStore: store("source"), TargetStore: store("copied")},
 		}
 		Expect(env.Client.Create(ctx, task)).To(Succeed())
-		Eventually(func() error { return env.Client.Get(ctx, client.ObjectKeyFromObject(task), task) }).Should(Succeed())
+		Eventually(func() error { return cached.Get(ctx, client.ObjectKeyFromObject(task), task) }).Should(Succeed())
 		s.create(ctx, inStore("copied", "a/main"))
 		Expect(s.expectStore(ctx, "False", "StoreCopyInProgress")).To(ContainSubstring("EtcdCopyBackupsTask main copies snapshots to it; the members start when the copy has ended"))
 		Consistently(s.hasStatefulSet, time.Second).WithContext(ctx).Should(BeFalse())
