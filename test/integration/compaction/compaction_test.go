@@ -294,7 +294,7 @@ var _ = Describe("Compaction", func() {
 		Eventually(c.metrics).Should(ContainElements("etcddruid_compaction_jobs_current", "etcddruid_compaction_num_delta_events"))
 
 		c.failJob(job)
-		Expect(c.metrics()).To(ContainElement("etcddruid_compaction_jobs_total"))
+		Eventually(c.metrics).Should(ContainElement("etcddruid_compaction_jobs_total"))
 		Expect(env.Client.Delete(ctx, c.etcd)).To(Succeed())
 		Eventually(c.metrics).Should(BeEmpty())
 
