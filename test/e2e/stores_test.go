@@ -63,7 +63,7 @@ var _ = Describe("A backup store", func() {
 
 		By("using the store of the deleted Etcd, with its data")
 		Expect(ns.Client.Delete(ctx, first)).To(Succeed())
-		Eventually(func() bool { return ns.IsGone(ctx, first) }).WithContext(ctx).WithTimeout(framework.ReconcileTimeout).WithPolling(framework.PollInterval).Should(BeTrue())
+		Eventually(func() bool { return ns.IsGone(ctx, first) }).WithContext(ctx).WithTimeout(framework.ReadyTimeout).WithPolling(framework.PollInterval).Should(BeTrue())
 		ns.EventuallyReady(ctx, second)
 		Expect(ns.NewWriteLog(second).Read(ctx)).To(Equal(writeLog.Written()))
 	}, SpecTimeout(specTimeout))

@@ -26,7 +26,7 @@ import (
 )
 
 // repairTime is the maximum duration of a repair. Without the operator, gardener-resource-manager repairs once an hour.
-const repairTime = time.Minute
+const repairTime = 10 * time.Second
 
 const repairsAnnotation = "etcd-druid.extensions.gardener.cloud/repairs"
 
@@ -154,6 +154,11 @@ var _ = Describe("Drift", func() {
 		at := time.Now().Add(-time.Minute).UTC().Truncate(time.Second).Format(time.RFC3339)
 		repairs := strings.Split(mr.Annotations[repairsAnnotation], `"at":`)[0] + fmt.Sprintf(`"at":{"Service/main-client":%q}}`, at)
 		s.change(ctx, mr, func() { mr.Annotations[repairsAnnotation] = repairs })
+		Eventually(func(g Gomega) { // the operator does not watch this annotation, and the caches are not ordered
+			shown := &resourcesv1alpha1.ManagedResource{}
+			g.Expect(cached.Get(ctx, client.ObjectKeyFromObject(mr), shown)).To(Succeed())
+			g.Expect(shown.Annotations).To(HaveKeyWithValue(repairsAnnotation, repairs))
+		}).Should(Succeed())
 		Eventually(func(g Gomega) {
 			otherWriter(g)
 			g.Expect(s.read(ctx, g).Status.Conditions).To(haveCondition("Progressing", "True", "Waiting",
