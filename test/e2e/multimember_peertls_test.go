@@ -110,7 +110,7 @@ var _ = Describe("A cluster of three members stays healthy", func() {
 		ns.EventuallyReady(ctx, etcd)
 		Expect(peerTLSEnabled(ctx, ns)).To(HaveEach("true"))
 		writeLog.ExpectComplete(ctx)
-	}, SpecTimeout(specTimeout))
+	}, SpecTimeout(2*specTimeout))
 
 	It("when TLS is disabled during hibernation", SpecPriority(8), func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "peer-tls-hibernated")

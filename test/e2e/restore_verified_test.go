@@ -9,6 +9,7 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -107,7 +108,7 @@ var _ = Describe("A restore", func() {
 		placeholders["ETCDUID"] = string(etcd.UID)
 		Expect(ns.Follow(ctx, "operations/restore-from-backup.md", "Volumes of a deleted Etcd", placeholders)).To(And(ContainSubstring(claim.Spec.VolumeName), ContainSubstring(string(etcd.UID))))
 		Eventually(ns.IsGone).WithContext(ctx).WithArguments(volume).WithTimeout(framework.ReadyTimeout).WithPolling(framework.PollInterval).Should(BeTrue(), ns.State)
-	}, SpecTimeout(specTimeout))
+	}, SpecTimeout(2*specTimeout))
 
 	It("does not result in an empty cluster if the bucket is emptied and the volume is lost", SpecPriority(8), func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "emptiedbucket")
@@ -122,6 +123,9 @@ var _ = Describe("A restore", func() {
 		for _, path := range snapshots(ns, "") {
 			Expect(os.Remove(path)).To(Succeed())
 		}
+		ns.Eventually(ctx, etcd, func(g Gomega) {
+			g.Expect(framework.Condition(etcd, "Ready").Status).NotTo(BeEquivalentTo("True"))
+		})
 
 		ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
 			fixture.WithAnnotation("druid.gardener.cloud/restore", "from-store")(etcd)
@@ -131,7 +135,7 @@ var _ = Describe("A restore", func() {
 		ns.Eventually(ctx, etcd, func(g Gomega) {
 			g.Expect(framework.Condition(etcd, "Ready").Status).NotTo(BeEquivalentTo("True"))
 		})
-	}, SpecTimeout(specTimeout))
+	}, SpecTimeout(2*specTimeout))
 })
 
 // stopMembers stops the member, and waits until its pod is gone.
@@ -146,11 +150,12 @@ func stopMembers(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1
 	}).WithContext(ctx).WithTimeout(framework.ReadyTimeout).WithPolling(framework.PollInterval).Should(Succeed(), ns.State)
 }
 
-// eventuallyIgnored returns the message of the newest event of a restore that was ignored.
+// eventuallyIgnored returns the message of the newest event of a restore that was ignored. A Job may start only when the pods are old enough,
+// and it may fail only after three pods with a back-off.
 func eventuallyIgnored(ctx context.Context, ns *framework.TestNamespace) string {
 	GinkgoHelper()
 
-	Eventually(eventsWithReason).WithContext(ctx).WithArguments(ns, "RestoreIgnored").WithTimeout(framework.ReadyTimeout).WithPolling(framework.PollInterval).ShouldNot(BeEmpty(), ns.State)
+	Eventually(eventsWithReason).WithContext(ctx).WithArguments(ns, "RestoreIgnored").WithTimeout(7*time.Minute).WithPolling(framework.PollInterval).ShouldNot(BeEmpty(), ns.State)
 	messages := eventsWithReason(ctx, ns, "RestoreIgnored")
 
 	return messages[len(messages)-1]
