@@ -18,6 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/evidence"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/framework"
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
@@ -30,8 +32,8 @@ var _ = Describe("The operator", Serial, Ordered, SpecPriority(10), func() {
 		operator *framework.Operator
 		// running are the Etcds that become ready. idle are Etcds that need no action of the operator.
 		running, idle []*druidv1alpha1.Etcd
-		// written is the revision of the last write to the Etcd that has a store.
-		written int64
+		// written is the revision of the last write to each running Etcd.
+		written []int64
 	)
 
 	BeforeAll(func(ctx SpecContext) {
@@ -82,7 +84,7 @@ var _ = Describe("The operator", Serial, Ordered, SpecPriority(10), func() {
 			ns.EventuallyReady(ctx, etcd)
 			writeLog := ns.NewWriteLog(etcd)
 			writeLog.Write(ctx, 5)
-			written = writeLog.Revision
+			written = append(written, writeLog.Revision)
 		}
 	}, SpecTimeout(specTimeout))
 
@@ -90,8 +92,12 @@ var _ = Describe("The operator", Serial, Ordered, SpecPriority(10), func() {
 		// A new cluster is idle when its snapshots contain all writes.
 		ns.Eventually(ctx, running[1], func(g Gomega) {
 			g.Expect(framework.Condition(running[1], "BackupReady").Status).To(BeEquivalentTo("True"))
-			g.Expect(max(lastRevision(ctx, ns, "events-full-snap"), lastRevision(ctx, ns, "events-delta-snap"))).To(BeNumerically(">=", written))
+			g.Expect(max(lastRevision(ctx, ns, "events-full-snap"), lastRevision(ctx, ns, "events-delta-snap"))).To(BeNumerically(">=", written[1]))
 		})
+
+		for i, etcd := range running {
+			eventuallyRecorded(ctx, ns, etcd, written[i])
+		}
 
 		for i, reason := range []string{"Reconciled", "Waiting", "InvalidSpec"} {
 			ns.Create(ctx, idle[i])
@@ -171,6 +177,25 @@ func eventuallyManagedResource(ctx context.Context, ns *framework.TestNamespace)
 		g.Expect(ns.Client.List(ctx, resources, client.InNamespace(ns.Name))).To(Succeed())
 		g.Expect(resources.Items).NotTo(BeEmpty())
 	}).WithContext(ctx).WithTimeout(framework.ReconcileTimeout).WithPolling(100*time.Millisecond).Should(Succeed(), ns.State)
+}
+
+// eventuallyRecorded waits until the operator has recorded the revision. The operator records a higher revision at most every five minutes.
+// Therefore the function sets the time of the last record back.
+func eventuallyRecorded(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd, revision int64) {
+	GinkgoHelper()
+	Eventually(func(g Gomega) {
+		mr := managedResource(ctx, ns, etcd)
+		recorded, err := state.Decode(mr.Annotations)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(recorded.Evidence).NotTo(BeNil())
+		if recorded.Evidence.HighestRevision < revision && time.Since(recorded.Evidence.At) < evidence.Period {
+			before := mr.DeepCopy()
+			mr.Annotations, err = state.Update(mr.Annotations, func(s *state.State) { s.Evidence.At = s.Evidence.At.Add(-evidence.Period) })
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(ns.Client.Patch(ctx, mr, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))).To(Succeed())
+		}
+		g.Expect(recorded.Evidence.HighestRevision).To(BeNumerically(">=", revision))
+	}).WithContext(ctx).WithTimeout(framework.ReadyTimeout).WithPolling(framework.PollInterval).Should(Succeed(), ns.State)
 }
 
 // isByOtherTest returns true for a write to another namespace that has Etcds. For example, a snapshot that is due causes such a
