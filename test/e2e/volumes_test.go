@@ -6,6 +6,7 @@ package e2e_test
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -15,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
 	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/framework"
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
@@ -80,16 +82,28 @@ func reportsInvalidSpec(etcd *druidv1alpha1.Etcd, message string) func(Gomega) {
 	}
 }
 
-// expectNoRetries expects that the operator does not retry the rejected spec. It then writes neither the Etcd nor events.
+// expectNoRetries expects that the etcd controller does not retry the rejected spec. It then writes neither the Etcd nor events.
 func expectNoRetries(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd) {
 	GinkgoHelper()
 	Eventually(eventsWithReason).WithContext(ctx).WithArguments(ns, "InvalidSpec").WithTimeout(framework.ReconcileTimeout).WithPolling(framework.PollInterval).ShouldNot(BeEmpty(), ns.State)
 	rejections := len(eventsWithReason(ctx, ns, "InvalidSpec"))
 	Expect(ns.Client.Get(ctx, client.ObjectKeyFromObject(etcd), etcd)).To(Succeed())
-	version := etcd.ResourceVersion
+	before := withoutOtherWriters(etcd)
 	Consistently(func(g Gomega) {
 		g.Expect(ns.Client.Get(ctx, client.ObjectKeyFromObject(etcd), etcd)).To(Succeed())
-		g.Expect(etcd.ResourceVersion).To(Equal(version))
+		g.Expect(withoutOtherWriters(etcd)).To(Equal(before))
 		g.Expect(eventsWithReason(ctx, ns, "InvalidSpec")).To(HaveLen(rejections))
 	}).WithContext(ctx).WithTimeout(8*time.Second).WithPolling(framework.PollInterval).Should(Succeed(), ns.State)
+}
+
+// withoutOtherWriters returns a copy of the Etcd without what other controllers than the etcd controller write.
+func withoutOtherWriters(etcd *druidv1alpha1.Etcd) *druidv1alpha1.Etcd {
+	written := etcd.DeepCopy()
+	written.ResourceVersion, written.ManagedFields = "", nil
+	written.Status.Members, written.Status.BootstrapWithExistingCluster = nil, nil
+	written.Status.Conditions = slices.DeleteFunc(written.Status.Conditions, func(condition druidv1alpha1.Condition) bool {
+		return !slices.Contains(conditions.EtcdTypes(), condition.Type)
+	})
+
+	return written
 }
