@@ -51,7 +51,9 @@ var _ = Describe("The commands of the runbooks", func() {
 		Expect(ns.Follow(ctx, page, "Check", placeholders)).To(MatchRegexp(`Snapshot (Full-\S+) holds everything up to revision \d+`))
 		Expect(len(snapshots(ns, "Full-"))).To(BeNumerically(">", len(copied)))
 		Expect(newestFull(ns)).To(BeNumerically(">=", writeLog.Revision), "the new store contains the writes after the copy")
-		Expect(lastRevision(ctx, ns, "main-full-snap")).To(Equal(newestFull(ns)), "the Lease refers to the new store")
+		ns.Eventually(ctx, etcd, func(g Gomega) {
+			g.Expect(lastRevision(ctx, ns, "main-full-snap")).To(Equal(newestFull(ns)), "the Lease refers to the new store")
+		})
 
 		ns.Follow(ctx, page, "Clean up", placeholders)
 		tasks := &druidv1alpha1.EtcdCopyBackupsTaskList{}
