@@ -239,7 +239,8 @@ func (r *Reconciler) saveData(ctx context.Context, etcd *druidv1alpha1.Etcd) err
 	return r.approveDeletion(ctx, etcd, &o, *decision.FinalSnapshot, namespace)
 }
 
-// doForDeletion executes the step of a deletion, if one is due: it takes a snapshot, or creates or deletes a Job that inspects a volume. It returns the decision with what that step makes the deletion wait for.
+// doForDeletion executes the step of a deletion, if one is due. It takes a snapshot, or creates or deletes a Job that inspects a volume. It returns
+// the decision with what the deletion waits for after that step.
 func (r *Reconciler) doForDeletion(ctx context.Context, etcd, canonical *druidv1alpha1.Etcd, o *etcdcluster.Observation, decision plan.Plan) (plan.Plan, error) {
 	if decision.Step == nil {
 		return decision, nil

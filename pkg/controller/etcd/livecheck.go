@@ -68,9 +68,9 @@ func (r *Reconciler) checkFirstMember(ctx context.Context, etcd *druidv1alpha1.E
 	return nil
 }
 
-// checkDeletion reads the record and the pods from the API server before volumes are deleted, and the Leases or claims if they decided. Caches may be older,
-// as those of a new leader. Those from a hibernation show neither the members that run again nor their writes. It returns a waiting error if they
-// are. It does nothing if the deletion needs no facts.
+// checkDeletion reads the record and the pods from the API server before volumes are deleted. It also reads the Leases or the claims if the decision
+// depends on them. Caches may be older, for example those of a new leader. Caches from a hibernation show neither the members that run again nor
+// their writes. It returns a waiting error if the caches are older. It does nothing if the deletion needs no facts.
 func (r *Reconciler) checkDeletion(ctx context.Context, etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, snapshot state.FinalSnapshot) error {
 	if snapshot.Missing == state.SnapshotTerminating || snapshot.Missing == state.SnapshotSkipped {
 		return nil
