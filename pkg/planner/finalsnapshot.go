@@ -182,7 +182,7 @@ func hibernated(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Ti
 // compareVolumes adds to the plan for a hibernated cluster the snapshot from before the hibernation, if no volume has a higher revision. The members
 // accept writes until the last of them has ended, and no member runs that could take a snapshot of them. Jobs read the revisions of the volumes. If
 // a revision is higher or cannot be read, the plan waits until a user skips the snapshot.
-func compareVolumes(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, before *state.FinalSnapshot, p plan.Plan) plan.Plan {
+func compareVolumes(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, before *state.FinalSnapshot, p plan.Plan, now time.Time) plan.Plan {
 	if before.Snapshot.LastRevision > 0 { // etcd has rejected all writes since
 		p.FinalSnapshot = before
 
@@ -196,6 +196,9 @@ func compareVolumes(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, before 
 		return p
 	}
 	volumes := readVolumes(etcd, o)
+	if failed := failedInspection(o, now); failed != nil {
+		volumes.step = plan.DeleteRestoreJob{Meta: plan.Meta{Object: failed.Name, UID: failed.UID}}
+	}
 	higher := slices.DeleteFunc(volumes.known, func(one knownRevision) bool { return one.revision <= before.Snapshot.Revision })
 	switch {
 	case volumes.step != nil && mayCreatePods(o.StatefulSet):
@@ -206,7 +209,7 @@ func compareVolumes(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, before 
 		p.WaitsFor = volumes.waitsFor
 	case len(higher) > 0 || len(volumes.unknown) > 0:
 		p.Stage, p.WaitsFor = plan.StageHalted, "the annotation "+druidv1alpha1.SkipFinalSnapshotAnnotation
-		p.Reason += fmt.Sprintf(", and the snapshot from before the hibernation holds revision %d, but %s: writes after that are only on the volumes, and no member starts while the Etcd is being deleted",
+		p.Reason += fmt.Sprintf(", and the snapshot from before the hibernation holds revision %d, but %s: writes or expired leases after that are only on the volumes, and no member starts while the Etcd is being deleted",
 			before.Snapshot.Revision, differences(higher, volumes.unknown))
 
 		return p
@@ -219,6 +222,19 @@ func compareVolumes(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, before 
 		before.Snapshot.Revision, druidv1alpha1.SkipFinalSnapshotAnnotation)
 
 	return p
+}
+
+// failedInspection returns a Job that could not read a volume, and that is repeated because the errors of a volume can be temporary. Nil: there is
+// none.
+func failedInspection(o etcdcluster.Observation, now time.Time) *etcdcluster.ClaimInspection {
+	index := slices.IndexFunc(o.Inspections, func(job etcdcluster.ClaimInspection) bool {
+		return !job.Deleting && job.Failed && !job.Empty && now.Sub(job.CreationTime) >= repeatInspection
+	})
+	if index < 0 {
+		return nil
+	}
+
+	return &o.Inspections[index]
 }
 
 // differences names the volumes whose revisions are higher or unknown.
@@ -273,7 +289,7 @@ func ForDeletion(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, terminatin
 	}
 	before, butNot := hibernated(etcd, o, now)
 	if before != nil && !metav1.HasAnnotation(etcd.ObjectMeta, druidv1alpha1.SkipFinalSnapshotAnnotation) {
-		return compareVolumes(etcd, o, before, p)
+		return compareVolumes(etcd, o, before, p, now)
 	}
 	p.Reason += butNot
 	result, p := completeSnapshot(etcd, o, now, p)

@@ -240,6 +240,10 @@ var _ = Describe("PlanDiscard", func() {
 			Expect(p().Step).To(Equal(plan.DeleteRestoreJob{Meta: plan.Meta{Object: "main-0-inspect", UID: "job"}}))
 		},
 			Entry("of another claim", func(job *etcdcluster.ClaimInspection) { job.ClaimUID = "other"; has(42)(job) }),
+			Entry("that failed an hour ago", func(job *etcdcluster.ClaimInspection) {
+				etcd.DeletionTimestamp = &metav1.Time{Time: now.Add(-2 * time.Hour)}
+				job.CreationTime, job.Failed, job.Message = now.Add(-time.Hour), true, "no node is available"
+			}),
 			Entry("from before the deletion", func(job *etcdcluster.ClaimInspection) { job.CreationTime = now.Add(-61 * time.Second); has(42)(job) }),
 		)
 
@@ -257,7 +261,7 @@ var _ = Describe("PlanDiscard", func() {
 				"StatefulSet main to have no replicas", "the volumes are deleted only if none of them has a higher revision"),
 			Entry("if its revision is higher", func() { o.Inspections = []etcdcluster.ClaimInspection{inspection(has(43))} },
 				"the annotation druid.gardener.cloud/skip-final-snapshot",
-				"the snapshot from before the hibernation holds revision 42, but the volume of claim main-main-0 has revision 43: writes after that are only on the volumes, and no member starts while the Etcd is being deleted"),
+				"the snapshot from before the hibernation holds revision 42, but the volume of claim main-main-0 has revision 43: writes or expired leases after that are only on the volumes, and no member starts while the Etcd is being deleted"),
 			Entry("if it cannot be read", func() { o.Inspections = []etcdcluster.ClaimInspection{inspection(ended)} },
 				"the annotation druid.gardener.cloud/skip-final-snapshot", "the revision of claim main-main-0 is unknown: the database is corrupt"),
 			Entry("if it is empty, although its member was a voting member", func() {

@@ -65,7 +65,7 @@ func inspectMember(v view, m etcdcluster.Member, claim etcdcluster.Claim) (step 
 	}
 }
 
-// repeatInspection is how long the failure of a Job counts in a cluster without a quorum.
+// repeatInspection is how long the failure of a Job counts in a cluster without a quorum, and for a deletion.
 const repeatInspection = 2 * etcdcluster.InspectionDeadline
 
 // isEtcdStopped is true if the containers of a member have run on a node that is reachable, and its etcd does not respond.

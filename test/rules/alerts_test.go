@@ -142,7 +142,7 @@ var _ = Describe("The alerts", Ordered, ContinueOnFailure, func() {
 		}),
 		Entry("when a cluster hibernates without a final snapshot", scenario{
 			series: []string{conditionBecause("FinalSnapshotTaken", "False", "SnapshotFailed", since(10, "1")), members("3x10 0x300")}, at: 26 * time.Minute,
-			firing: "EtcdFinalSnapshotMissing", summary: "The last full snapshot of Etcd shoot--a/main could not be taken.",
+			firing: "EtcdFinalSnapshotMissing", summary: "Etcd shoot--a/main has no final full snapshot with all writes.",
 		}),
 		Entry("when compaction fails for hours", scenario{
 			series: []string{condition("LastSnapshotCompactionSucceeded", "False", since(10, "1"))}, at: 191 * time.Minute,
