@@ -29,6 +29,9 @@ type Input struct {
 	Suspended bool
 	// RolledBack is true if the cluster has lost acknowledged writes, and no user has accepted that. The snapshots in the store have them.
 	RolledBack bool
+	// LostRevision is the highest revision of lost writes that the snapshots in the store may contain, although a user has accepted the loss. A
+	// Job would combine them with newer writes. 0: the snapshots contain none.
+	LostRevision int64
 	// Hibernated is true while the cluster has no running member, so that no member can take a full snapshot.
 	Hibernated bool
 	// FullSnapshotLease and DeltaSnapshotLease hold the latest revisions in the store.
@@ -161,7 +164,8 @@ func (c *Input) MarkFailedWithoutResult() {
 // Decide returns the next action:
 //
 //  1. Without a backup store there is no Job.
-//  2. Each outcome is recorded before anything new starts. Nothing new starts while the cluster is suspended or rolled back.
+//  2. Each outcome is recorded before anything new starts. Nothing new starts while the cluster is suspended or rolled back. While
+//     snapshots may contain lost writes, there is no Job. A full snapshot replaces them as soon as it has a higher revision.
 //  3. A Job that a task requests runs at any number of events. No full snapshot replaces it.
 //  4. A Job runs if the events exceed EventsThreshold. A failed Job is retried with exponential backoff. A full snapshot
 //     replaces the Job if the events exceed FullSnapshotThreshold, if a Job exceeded its deadline, or if the last attempt
@@ -179,6 +183,9 @@ func (c Input) Decide(now time.Time) Decision {
 	}
 	if c.RolledBack {
 		return Decision{Action: ActionNone, Reason: "the cluster has lost acknowledged writes, and the snapshots in the store may contain them: the condition RevisionConfirmed has the details"}
+	}
+	if c.LostRevision > 0 && c.FullSnapshotLease.Revision() <= c.LostRevision {
+		return c.decideForLostWrites()
 	}
 	if c.Task != "" {
 		return c.decideForTask(now)
@@ -214,6 +221,22 @@ func (c Input) handleEnded() (Decision, bool) {
 		return Decision{Action: ActionRecordSnapshot, Reason: "the full snapshot has ended"}, true
 	default:
 		return Decision{}, false
+	}
+}
+
+// decideForLostWrites returns the action while snapshots in the store may contain lost writes. A full snapshot replaces them as soon as it has a
+// higher revision. The number of events counts nothing: the Lease of the delta snapshots may record a lost revision.
+func (c Input) decideForLostWrites() Decision {
+	const reason = "the snapshots in the store may contain lost writes"
+	_, known := c.Events()
+	isResultOfTask := c.Job != nil && c.Job.Outcome != "" && c.Task != "" && c.Job.Task == c.Task
+	switch {
+	case c.Job != nil && !isResultOfTask:
+		return Decision{Action: ActionDeleteJob, Reason: reason}
+	case c.Hibernated, !known, c.DeltaSnapshotLease.Revision() <= c.LostRevision:
+		return Decision{Action: ActionNone, Reason: reason}
+	default:
+		return c.requestSnapshot(reason)
 	}
 }
 

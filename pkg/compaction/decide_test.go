@@ -79,6 +79,12 @@ func suspended(c *compaction.Input)  { c.Suspended = true }
 func hibernated(c *compaction.Input) { c.Hibernated = true }
 func rolledBack(c *compaction.Input) { c.RolledBack = true }
 func storeless(c *compaction.Input)  { c.HasStore = false }
+
+// lostUpTo is an input with snapshots that may contain lost writes up to the revision.
+func lostUpTo(revision int64) func(*compaction.Input) {
+	return func(c *compaction.Input) { c.LostRevision = revision }
+}
+
 func switchedOff(c *compaction.Input) {
 	c.EventsThreshold, c.FullSnapshotThreshold = 0, 0
 }
@@ -107,6 +113,15 @@ var _ = Describe("Compaction", func() {
 		Entry("runs none after the cluster has lost acknowledged writes", changes{rolledBack}, "None", 0, time.Duration(0)),
 		Entry("runs none for a task after the cluster has lost acknowledged writes", changes{taskRequested, rolledBack}, "None", 0, time.Duration(0)),
 		Entry("deletes a running Job after the cluster has lost acknowledged writes", changes{compactionJob(jobRuns), rolledBack}, "DeleteJob", 0, time.Duration(0)),
+		Entry("runs none while snapshots may contain lost writes", changes{lostUpTo(2000), delta("1300")}, "None", 0, time.Duration(0)),
+		Entry("takes a full snapshot as soon as it replaces snapshots with lost writes", changes{lostUpTo(1098), delta("1099")}, "TakeSnapshot", 0, time.Duration(0)),
+		Entry("takes that snapshot also if compaction is disabled", changes{lostUpTo(1098), delta("1099"), switchedOff}, "TakeSnapshot", 0, time.Duration(0)),
+		Entry("runs a Job when a full snapshot has replaced snapshots with lost writes", changes{lostUpTo(999)}, "RunJob", 1, time.Duration(0)),
+		Entry("requests that snapshot once", changes{lostUpTo(1098), delta("1099"), snapshotRequested("1000", true, true)}, "None", 0, time.Duration(0)),
+		Entry("takes no such snapshot while the cluster hibernates", changes{lostUpTo(1098), delta("1099"), hibernated}, "None", 0, time.Duration(0)),
+		Entry("runs none for a task while snapshots may contain lost writes", changes{lostUpTo(2000), delta("1099"), taskRequested}, "None", 0, time.Duration(0)),
+		Entry("deletes a running Job while snapshots may contain lost writes", changes{lostUpTo(2000), compactionJob(jobRuns)}, "DeleteJob", 0, time.Duration(0)),
+		Entry("keeps the result of a task while snapshots may contain lost writes", changes{lostUpTo(2000), delta("1099"), jobEnded("None", 1), ofTask, taskRequested}, "None", 0, time.Duration(0)),
 		Entry("runs none while the cluster hibernates", changes{hibernated}, "None", 0, time.Duration(0)),
 		Entry("runs none without a store", changes{storeless}, "None", 0, time.Duration(0)),
 		Entry("takes a full snapshot at the threshold for full snapshots", changes{delta("1300")}, "TakeSnapshot", 0, time.Duration(0)),

@@ -102,7 +102,7 @@ func (r *Run) NextState() state.State {
 	}
 	switch accepted, _ := evidence.Accept(next.Evidence, r.stored().Annotations[druidv1alpha1.AcceptRevisionAnnotation]); {
 	case p.Restore == state.RestoreStart && r.Observation.State.Restore != state.RestoreStart:
-		next.Evidence = evidence.Restored(next.Evidence, next.Verified) // nothing is left of the data that it was about
+		next.Evidence = evidence.Restored(next.Verified) // nothing is left of the data that it was about
 	case accepted != nil && !planner.UsesAcceptedRevision(r.stored(), r.Observation):
 		next.Evidence = accepted
 	}

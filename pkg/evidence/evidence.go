@@ -100,12 +100,20 @@ func snapshotsAbove(revision int64, o etcdcluster.Observation) int64 {
 // lostRevision is the LostRevision to record. It is 0 if a full snapshot has a higher revision than all writes that users have given up. A
 // restore no longer uses an earlier snapshot then.
 func lostRevision(recorded state.Evidence, o etcdcluster.Observation) int64 {
-	lease := o.FullSnapshotLease
-	if recorded.RolledBack == nil && !o.IsElsewhere(lease) && lease.Revision() > recorded.LostRevision && lease.RenewTime.After(recorded.AcceptedRollbackAt) {
+	if recorded.RolledBack == nil && storedSince(recorded, o, o.FullSnapshotLease) > recorded.LostRevision {
 		return 0
 	}
 
 	return recorded.LostRevision
+}
+
+// storedSince is the revision of a snapshot that was stored after the rollback that a user has accepted. 0: there is none.
+func storedSince(recorded state.Evidence, o etcdcluster.Observation, lease etcdcluster.Lease) int64 {
+	if o.IsElsewhere(lease) || !lease.RenewTime.After(recorded.AcceptedRollbackAt) {
+		return 0
+	}
+
+	return lease.Revision()
 }
 
 // isOtherCluster is true if the read is of another cluster than the recorded revision. A single member that is restored from its store
@@ -214,9 +222,9 @@ func Confirmed(o etcdcluster.Observation) (ordinals []int, revision int64) {
 	return ordinals, revision
 }
 
-// Restored returns the evidence of a cluster of which nothing is left, and which is restored from its backup store. Before is the evidence until
-// then; nil if nothing was recorded. Nil: the restore is not verified, so that nothing is known.
-func Restored(before *state.Evidence, verified *state.VerifiedRestore) *state.Evidence {
+// Restored returns the evidence of a cluster of which nothing is left, and which is restored from its backup store. Nil: the restore is not
+// verified, so that nothing is known. The store then has no snapshot with a higher revision than the restored one.
+func Restored(verified *state.VerifiedRestore) *state.Evidence {
 	if verified == nil {
 		return nil
 	}
@@ -224,24 +232,17 @@ func Restored(before *state.Evidence, verified *state.VerifiedRestore) *state.Ev
 	restored := &state.Evidence{HighestRevision: verified.Revision, At: verified.At, AcceptedRevision: verified.AcceptedRevision}
 	if restored.AcceptedRevision > 0 {
 		restored.AcceptedRollbackAt = verified.At
-		restored.LostRevision = verified.Known
-	}
-	if before != nil && before.LostRevision > 0 {
-		restored.LostRevision = max(restored.LostRevision, before.LostRevision)
-		if restored.AcceptedRevision == 0 {
-			restored.AcceptedRevision, restored.AcceptedRollbackAt = before.AcceptedRevision, before.AcceptedRollbackAt
-		}
-	}
-	if restored.LostRevision <= restored.HighestRevision { // snapshots with the lost revisions are not the newest ones
-		restored.LostRevision = 0
 	}
 
 	return restored
 }
 
-// MayBeLost returns why a snapshot with the revision may contain writes that users have given up. Empty: it does not.
-func MayBeLost(recorded *state.Evidence, revision int64) string {
-	if recorded == nil || recorded.LostRevision == 0 || revision <= recorded.AcceptedRevision {
+// MayRestoreLost returns why a store that restores the revision may restore writes that users have given up. Empty: it does not. The revision is
+// not higher than the accepted one, or a full snapshot has it that was stored since the rollback. A delta snapshot is no proof. The sidecar renews
+// its Lease also for an earlier one, and new delta snapshots may follow a full snapshot of the lost writes.
+func MayRestoreLost(o etcdcluster.Observation, revision int64) string {
+	recorded := o.State.Evidence
+	if recorded == nil || revision <= recorded.AcceptedRevision || lostRevision(*recorded, o) == 0 || revision == storedSince(*recorded, o, o.FullSnapshotLease) {
 		return ""
 	}
 

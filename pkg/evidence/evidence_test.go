@@ -226,16 +226,8 @@ var _ = Describe("A rollback", func() {
 var _ = Describe("A restore", func() {
 	It("begins with the revision that the store restores, and with no rollback", func() {
 		verified := &state.VerifiedRestore{Revision: 41, Keys: 40, Known: 101, AcceptedRevision: 40, At: now}
-		Expect(evidence.Restored(nil, verified)).To(Equal(&state.Evidence{HighestRevision: 41, At: now, AcceptedRevision: 40, AcceptedRollbackAt: now, LostRevision: 101}))
-		Expect(evidence.Restored(rolledBack(), nil)).To(BeNil(), "nothing is known after a restore without a verification")
-	})
-
-	It("does not end the doubt about snapshots with lost writes", func() {
-		before := &state.Evidence{HighestRevision: 60, AcceptedRevision: 41, AcceptedRollbackAt: now, LostRevision: 101}
-		Expect(evidence.Restored(before, &state.VerifiedRestore{Revision: 60, Known: 60, At: now.Add(time.Hour)})).To(Equal(
-			&state.Evidence{HighestRevision: 60, At: now.Add(time.Hour), AcceptedRevision: 41, AcceptedRollbackAt: now, LostRevision: 101}))
-		Expect(evidence.Restored(before, &state.VerifiedRestore{Revision: 101, Known: 60, AcceptedRevision: 101, At: now.Add(time.Hour)})).To(Equal(
-			&state.Evidence{HighestRevision: 101, At: now.Add(time.Hour), AcceptedRevision: 101, AcceptedRollbackAt: now.Add(time.Hour)}), "the cluster has the lost writes again")
+		Expect(evidence.Restored(verified)).To(Equal(&state.Evidence{HighestRevision: 41, At: now, AcceptedRevision: 40, AcceptedRollbackAt: now}))
+		Expect(evidence.Restored(nil)).To(BeNil(), "nothing is known after a restore without a verification")
 	})
 
 	It("is what a revision is accepted for while it is requested", func() {
@@ -261,7 +253,6 @@ var _ = Describe("Writes that a user has given up", func() {
 	lease := func(revision string, renewed time.Time) etcdcluster.Lease {
 		return etcdcluster.Lease{Exists: true, Holder: revision, RenewTime: renewed}
 	}
-	const reason = "a user accepted revision 41, and the lost writes had revisions up to 42"
 	nothing := func(*etcdcluster.Observation) {}
 
 	It("have at most the highest revision that a quorum had returned, or that of the newest snapshot", func() {
@@ -270,19 +261,65 @@ var _ = Describe("Writes that a user has given up", func() {
 		Expect(accepted(func(o *etcdcluster.Observation) { o.FullSnapshotLease = lease("40", now) }).LostRevision).To(BeEquivalentTo(42))
 	})
 
-	DescribeTable("may be in a snapshot",
-		func(full etcdcluster.Lease, expected int, lost string) {
-			before, o := accepted(nothing), withoutList(60)
-			o.FullSnapshotLease = full
-			next := evidence.Next(before, o, now.Add(time.Hour))
-			Expect(next).To(HaveField("LostRevision", BeEquivalentTo(expected)))
-			Expect(evidence.MayBeLost(next, 41)).To(BeEmpty(), "the cluster kept the writes up to this revision")
-			Expect(evidence.MayBeLost(next, 42)).To(Equal(lost))
-		},
-		Entry("while there is no full snapshot", etcdcluster.Lease{}, 42, reason),
-		Entry("while the newest full snapshot has no higher revision", lease("42", now.Add(time.Minute)), 42, reason),
-		Entry("while the newest full snapshot is from before the rollback", lease("50", now), 42, reason),
-		Entry("until a full snapshot has a higher revision", lease("43", now.Add(time.Minute)), 0, ""),
+	It("are recorded also if the cluster has a higher revision, because the store may combine both clusters", func() {
+		recorded := &state.Evidence{HighestRevision: 42, ClusterID: "7", RolledBack: &state.RolledBack{Revision: 99, ClusterID: "8", At: now}}
+		next, _ := evidence.Accept(recorded, "99")
+		Expect(next.LostRevision).To(BeEquivalentTo(42))
+	})
+
+	full := func(lease etcdcluster.Lease) func(*etcdcluster.Observation) {
+		return func(o *etcdcluster.Observation) { o.FullSnapshotLease = lease }
+	}
+	elsewhere := func(o *etcdcluster.Observation) {
+		o.StoreLocation, o.FullSnapshotLease = `S3 container "a" prefix "b"`, lease("43", now.Add(time.Minute))
+		o.FullSnapshotLease.Store = `S3 container "old" prefix "b"`
+	}
+
+	DescribeTable("are recorded", func(change func(*etcdcluster.Observation), expected int) {
+		before, o := accepted(nothing), withoutList(60)
+		change(&o)
+		Expect(evidence.Next(before, o, now.Add(time.Hour))).To(HaveField("LostRevision", BeEquivalentTo(expected)))
+	},
+		Entry("while there is no full snapshot", nothing, 42),
+		Entry("while the newest full snapshot has no higher revision", full(lease("42", now.Add(time.Minute))), 42),
+		Entry("while the newest full snapshot is from before the rollback", full(lease("50", now)), 42),
+		Entry("while the newest full snapshot is in an earlier store", elsewhere, 42),
+		Entry("until a full snapshot has a higher revision", full(lease("43", now.Add(time.Minute))), 0),
+	)
+
+	It("are recorded while the cluster is rolled back again", func() {
+		next := evidence.Next(accepted(nothing), withoutList(40), now.Add(time.Hour))
+		Expect(next).To(And(HaveField("RolledBack", Not(BeNil())), HaveField("LostRevision", BeEquivalentTo(42))))
+		o := withoutList(60)
+		full(lease("43", now.Add(time.Minute)))(&o)
+		Expect(evidence.Next(next, o, now.Add(2*time.Hour))).To(BeNil())
+	})
+
+	DescribeTable("may be restored", func(revision int64, change func(*etcdcluster.Observation), expected bool) {
+		// The cluster was rolled back from revision 100 to 41, and has returned revision 60 since.
+		o := etcdcluster.Observation{State: state.State{Evidence: &state.Evidence{HighestRevision: 60, AcceptedRevision: 41, AcceptedRollbackAt: now, LostRevision: 100}}}
+		change(&o)
+		lost := evidence.MayRestoreLost(o, revision)
+		if !expected {
+			Expect(lost).To(BeEmpty())
+
+			return
+		}
+		Expect(lost).To(Equal("a user accepted revision 41, and the lost writes had revisions up to 100"))
+	},
+		Entry("from a store with a higher revision than that of the cluster", int64(61), nothing, true),
+		Entry("from a store with the highest lost revision", int64(100), func(o *etcdcluster.Observation) { o.State.Evidence.HighestRevision = 130 }, true),
+		Entry("from a store with newer writes, unless a full snapshot contains these", int64(130), func(o *etcdcluster.Observation) { o.State.Evidence.HighestRevision = 130 }, true),
+		Entry("not from a store with a full snapshot of newer writes", int64(130), func(o *etcdcluster.Observation) {
+			o.State.Evidence.HighestRevision, o.FullSnapshotLease = 130, lease("101", now.Add(time.Minute))
+		}, false),
+		Entry("from a store with a revision that the cluster has reached", int64(60), nothing, true),
+		Entry("from a store with a newer delta snapshot: the Lease may record an earlier one", int64(70), func(o *etcdcluster.Observation) { o.DeltaSnapshotLease = lease("70", now.Add(time.Minute)) }, true),
+		Entry("not from a store whose newest snapshot is a full one since the rollback", int64(60), func(o *etcdcluster.Observation) { o.FullSnapshotLease = lease("60", now.Add(time.Minute)) }, false),
+		Entry("from a store whose full snapshot is older than the rollback", int64(60), func(o *etcdcluster.Observation) { o.FullSnapshotLease = lease("60", now) }, true),
+		Entry("not up to the accepted revision", int64(41), nothing, false),
+		Entry("not without a record", int64(99), func(o *etcdcluster.Observation) { o.State.Evidence = nil }, false),
+		Entry("not if no writes were lost", int64(99), func(o *etcdcluster.Observation) { o.State.Evidence.LostRevision = 0 }, false),
 	)
 })
 

@@ -41,8 +41,8 @@ func verifyEmptyStart(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now t
 	default:
 		result := compare(etcd, o, volumeRevisions{known: known}, "", now)
 		if result.verified == nil {
-			p.Reason = "no volume is left, and no member starts with less than the cluster had"
-			p.WaitsFor = "a store with all data: " + result.refused
+			p.Reason = "no volume is left, and no member starts without the data of the cluster"
+			p.WaitsFor = "a store with this data: " + result.refused
 
 			return p, true
 		}

@@ -267,7 +267,7 @@ var _ = Describe("PlanDiscard", func() {
 			Entry("if it is empty, although its member was a voting member", func() {
 				o.Inspections = []etcdcluster.ClaimInspection{inspection(empty)}
 				o.State.Evidence = &state.Evidence{HighestRevision: 42, At: now.Add(-time.Minute), Voters: []state.Voter{{Name: "main-0"}}}
-			}, "the annotation druid.gardener.cloud/skip-final-snapshot", "the volume of claim main-main-0 is empty, although member main-0 was a voting member"),
+			}, "the annotation druid.gardener.cloud/skip-final-snapshot", "the volume of claim main-main-0 is empty, although etcd ran on it as member main-0"),
 			Entry("if the Jobs could not be read", func() {
 				o.Failures = []etcdcluster.ReadFailure{{Section: etcdcluster.SectionRestoreVerification, Message: "no answer"}}
 			}, "a successful read of Jobs: no answer", "the annotation druid.gardener.cloud/skip-final-snapshot continues"),

@@ -270,7 +270,7 @@ var _ = Describe("Traces of a restore that is verified by its revision", func() 
 		s.inject("a restore is requested", func() { request(s, "restore=from-store") })
 		s.run()
 		Expect(s.steps).NotTo(HaveKey("DeleteClaim"))
-		Expect(s.trace).To(ContainElement(ContainSubstring("the volume of claim main-main-0 is empty, although member main-0 was a voting member")))
+		Expect(s.trace).To(ContainElement(ContainSubstring("the volume of claim main-main-0 is empty, although etcd ran on it as member main-0")))
 	})
 
 	It("needs consent for an empty volume on which a member ran, although an earlier operator has recorded no voting members", func() {
@@ -286,7 +286,7 @@ var _ = Describe("Traces of a restore that is verified by its revision", func() 
 		s.inject("a restore is requested", func() { request(s, "restore=from-store") })
 		s.run()
 		expectUntouched(s)
-		Expect(s.trace).To(ContainElement(ContainSubstring("the volume of claim main-main-0 is empty, although member main-0 was a voting member")))
+		Expect(s.trace).To(ContainElement(ContainSubstring("the volume of claim main-main-0 is empty, although etcd ran on it as member main-0")))
 	})
 
 	It("needs no consent for a volume without data, which a member got before the others lost theirs", func() {
@@ -327,21 +327,27 @@ var _ = Describe("Traces of a restore that is verified by its revision", func() 
 		s.inject("a restore is requested, and the loss is accepted", func() { request(s, "restore=from-store", "accept-revision=41") })
 		s.run()
 		s.expectDone()
-		Expect(s.Objects.State.Evidence.LostRevision).To(BeEquivalentTo(101))
-		s.resetTrace()
-
+		Expect(s.Objects.State.Evidence.LostRevision).To(BeZero(), "the restored store has no snapshots with the lost writes")
+		s.inject("the record is that of a rollback of running members", func() {
+			s.Objects.State.Evidence.LostRevision, s.Objects.State.Evidence.AcceptedRollbackAt = 101, s.Now()
+		})
 		s.Write(10)
 		s.runFor(70)
+		s.resetTrace()
+
 		s.inject("the bucket has its newer snapshots again, and all volumes are lost", func() { s.Store.PutBack(); loseAllVolumes(s) })
 		s.run()
 		s.inject("a restore is requested", func() { request(s, "restore=from-store") })
 		s.run()
 		expectUntouched(s)
-		Expect(s.trace).To(ContainElement(ContainSubstring("the store restores revision 101 with 100 keys, and may restore lost writes in place of newer ones: a user accepted revision 41, and the lost writes had revisions up to 101")))
+		Expect(s.trace).To(ContainElement(ContainSubstring("the store restores revision 101 with 100 keys, and may restore lost writes in place of newer ones: " +
+			"a user accepted revision 41, and the lost writes had revisions up to 101. " +
+			"To restore this revision, and give up newer writes that it replaces, set druid.gardener.cloud/accept-revision=101 together with druid.gardener.cloud/restore=from-store")))
 		s.inject("the loss is accepted", func() { request(s, "restore=from-store", "accept-revision=101") })
 		s.run()
 		s.expectDone()
 		Expect(s.Data.Revision).To(BeEquivalentTo(101))
+		Expect(s.Objects.State.Evidence.LostRevision).To(BeZero())
 	})
 
 	It("does not start a single member on an empty volume before the store has the known revision", func() {

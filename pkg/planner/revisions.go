@@ -106,7 +106,7 @@ func (v *volumeRevisions) inspect(etcd *druidv1alpha1.Etcd, o etcdcluster.Observ
 		})
 	case job.Empty && !hadVote(etcd, o, claim): // a new volume, for example of a member that could no longer join
 	case job.Empty:
-		v.unknown = append(v.unknown, fmt.Sprintf("the volume of claim %s is empty, although member %s was a voting member", claim.Name, helper.MemberName(etcd, claim.Ordinal)))
+		v.unknown = append(v.unknown, fmt.Sprintf("the volume of claim %s is empty, although etcd ran on it as member %s", claim.Name, helper.MemberName(etcd, claim.Ordinal)))
 	case job.Failed:
 		v.unknown = append(v.unknown, fmt.Sprintf("the revision of claim %s is unknown: %s", claim.Name, job.Message))
 	default:
@@ -121,8 +121,8 @@ func isOutdatedByDeletion(etcd *druidv1alpha1.Etcd, created time.Time) bool {
 }
 
 // hadVote is true if the member was a voting member when a quorum responded last, and its claim existed then. Its volume had data. If it is empty
-// now, for example because it is not mounted on its node, it is not known what is lost. An earlier operator recorded no voting members. Then each
-// member counts whose sidecar has sent a heartbeat since the claim was created.
+// now, for example because it is not mounted on its node, it is not known what is lost. If no voting members are recorded, each member counts
+// whose sidecar has sent a heartbeat since the claim was created.
 func hadVote(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, claim etcdcluster.Claim) bool {
 	recorded := o.State.Evidence
 	if recorded == nil || len(recorded.Voters) == 0 {
@@ -197,7 +197,7 @@ func compare(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, volumes volume
 	known, unknown, restored := volumes.known, volumes.unknown, *o.RestoreVerification.Result
 	verified := &state.VerifiedRestore{Revision: restored.Revision, Keys: restored.Keys, Known: highestOf(known), Store: o.RestoreVerification.Store, At: now}
 	accepted, invalid := consent(etcd)
-	lost := evidence.MayBeLost(o.State.Evidence, restored.Revision)
+	lost := evidence.MayRestoreLost(o, restored.Revision)
 	if restored.Revision >= verified.Known && len(unknown) == 0 && lost == "" {
 		return comparison{verified: verified}
 	}
@@ -220,10 +220,14 @@ func compare(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, volumes volume
 
 		return comparison{verified: verified}
 	}
+	purpose := "give up what the store does not have"
+	if restored.Revision >= verified.Known && len(unknown) == 0 {
+		purpose = "restore this revision, and give up newer writes that it replaces"
+	}
 	// The remedy comes before the details: the API server limits the size of events.
-	message += fmt.Sprintf(". To give up what the store does not have, set %s=%d%s. ", druidv1alpha1.AcceptRevisionAnnotation, restored.Revision, remedy)
+	message += fmt.Sprintf(". To %s, set %s=%d%s. ", purpose, druidv1alpha1.AcceptRevisionAnnotation, restored.Revision, remedy)
 
-	return comparison{refused: message + lostWrites(restored.Revision, known, unknown)}
+	return comparison{refused: strings.TrimSuffix(message+lostWrites(restored.Revision, known, unknown), ". ")}
 }
 
 // lostWrites describes what a restore of the revision gives up, with the sources of all higher revisions.

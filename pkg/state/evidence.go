@@ -25,8 +25,8 @@ type Evidence struct {
 	// AcceptedRollbackAt is when the rollback that a user accepted last was found. Zero: there was none, or an operator before this field
 	// recorded it.
 	AcceptedRollbackAt time.Time `json:"acceptedRollbackAt,omitzero"`
-	// LostRevision is the highest known revision of the writes that users have given up. A snapshot with a higher revision than AcceptedRevision
-	// may contain these writes, until a full snapshot has a higher revision than LostRevision. 0: no such snapshot is known.
+	// LostRevision is the highest known revision of the writes that users have given up after a rollback. A snapshot with a higher revision than
+	// AcceptedRevision may contain these writes, until a full snapshot has a higher revision than LostRevision. 0: no snapshot may contain any.
 	LostRevision int64 `json:"lostRevision,omitempty"`
 	// Voters are the voting members in the last member list of a quorum, sorted by their IDs. Nil: no list was read.
 	Voters []Voter `json:"voters,omitempty"`
@@ -34,7 +34,7 @@ type Evidence struct {
 
 // RolledBack is a revision of a linearizable read that is lower than an earlier one, or that another cluster returned.
 type RolledBack struct {
-	// Revision that was read: the lowest one.
+	// Revision that was read: the lowest one of the cluster that responds now.
 	Revision int64 `json:"revision"`
 	// ClusterID is the ID of the cluster that returned it, in hexadecimal digits. Empty: it is not known.
 	ClusterID string `json:"clusterID,omitempty"`

@@ -34,8 +34,8 @@ type VerifiedRestore struct {
 	Keys     int64 `json:"keys"`
 	// Known is the highest revision of which the operator knew, from the Leases of snapshots, the evidence and the volumes. 0: none.
 	Known int64 `json:"known,omitempty"`
-	// AcceptedRevision is the revision that a user accepted, since Known is higher than Revision, or the revision of a volume is unknown. 0: no
-	// loss was known.
+	// AcceptedRevision is the revision that a user accepted. Known is higher than Revision, the revision of a volume is unknown, or the store may
+	// restore lost writes. 0: none of these applied.
 	AcceptedRevision int64 `json:"acceptedRevision,omitempty"`
 	// Store is the location that the Job restored from, as Store.String names it. Empty: an earlier operator did not record it.
 	Store string `json:"store,omitempty"`

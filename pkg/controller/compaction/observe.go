@@ -78,7 +78,11 @@ func readRecord(ctx context.Context, reader client.Reader, etcd *druidv1alpha1.E
 	if recorded.Store != nil {
 		obs.StoreLocation, obs.AwaitsSnapshot = recorded.Store.String(), recorded.Store.AwaitsSnapshot()
 	}
-	obs.RolledBack = evidence.IsRolledBack(etcd, etcdcluster.Observation{State: recorded})
+	current := etcdcluster.Observation{State: recorded}
+	obs.RolledBack, obs.LostRevision = evidence.IsRolledBack(etcd, current), 0
+	if effective := evidence.Effective(etcd, current); effective != nil {
+		obs.LostRevision = effective.LostRevision
+	}
 
 	return nil
 }

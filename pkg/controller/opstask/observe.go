@@ -159,6 +159,9 @@ func (r *Reconciler) preconditionForJob(ctx context.Context, etcd *druidv1alpha1
 	if evidence.IsRolledBack(etcd, etcdcluster.Observation{State: recorded}) {
 		return waiting("the condition RevisionConfirmed of the Etcd to be True: the snapshots in the store may contain writes that the cluster has lost"), nil
 	}
+	if effective := evidence.Effective(etcd, etcdcluster.Observation{State: recorded}); effective != nil && effective.LostRevision > 0 {
+		return waiting(fmt.Sprintf("a full snapshot with a higher revision than %d: the snapshots in the store may contain writes that the cluster has lost", effective.LostRevision)), nil
+	}
 	if resolved := conditions.Find(etcd.Status.Conditions, druidv1alpha1.ConditionTypeStoreResolved); resolved != nil && resolved.Status == druidv1alpha1.ConditionFalse {
 		return waiting("the store to be found: " + resolved.Message), nil
 	}

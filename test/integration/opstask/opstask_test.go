@@ -10,6 +10,7 @@ import (
 	"time"
 
 	upstreamcrds "github.com/gardener/etcd-druid/api/core/v1alpha1/crds"
+	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	batchv1 "k8s.io/api/batch/v1"
@@ -263,15 +264,28 @@ var _ = Describe("EtcdOpsTask", func() {
 		Entry("with an error", "DeadlineExceeded", "Failed", batchv1.JobFailed),
 	)
 
-	It("reports what is missing for a compaction Job", func() {
+	DescribeTable("reports what is missing for a compaction Job", func(record, missing string) {
 		etcd := newEtcd(1)
+		Expect(env.Client.Create(ctx, &resourcesv1alpha1.ManagedResource{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: etcd.Namespace, Name: "druid-" + etcd.Name, Labels: map[string]string{"origin": "gardener-extension-etcd-druid"},
+				Annotations: map[string]string{"etcd-druid.extensions.gardener.cloud/state": record},
+			},
+			Spec: resourcesv1alpha1.ManagedResourceSpec{Class: new("seed"), SecretRefs: []corev1.LocalObjectReference{{Name: "x"}}},
+		})).To(Succeed())
 		startOperator()
 		task := newTask(etcd, "compact", druidv1alpha1.EtcdOpsTaskConfig{Compaction: &druidv1alpha1.CompactionConfig{}})
 		Eventually(func(g Gomega) {
 			g.Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(task), task)).To(Succeed())
-			g.Expect(task.Status.LastOperation).To(HaveValue(HaveField("Description", ContainSubstring("Waiting for the Etcd to be rolled out by this operator"))))
+			g.Expect(task.Status.LastOperation).To(HaveValue(HaveField("Description", ContainSubstring(missing))))
 		}).Should(Succeed())
-	})
+	},
+		Entry("before the Etcd is rolled out", `{"version":1}`, "Waiting for the Etcd to be rolled out by this operator"),
+		Entry("after acknowledged writes are lost", `{"version":1,"accepted":{"generation":1},"evidence":{"highestRevision":42,"rolledBack":{"revision":41,"at":"2026-01-01T00:00:00Z"}}}`,
+			"Waiting for the condition RevisionConfirmed of the Etcd to be True"),
+		Entry("while snapshots may contain writes that a user has given up", `{"version":1,"accepted":{"generation":1},"evidence":{"highestRevision":41,"acceptedRevision":41,"lostRevision":42}}`,
+			"Waiting for a full snapshot with a higher revision than 42"),
+	)
 
 	It("fails if its Job has succeeded but the store contains no full snapshot", func() {
 		etcd := newEtcd(1)
