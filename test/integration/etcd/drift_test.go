@@ -192,10 +192,13 @@ var _ = Describe("Drift", func() {
 			g.Expect(again.UID).NotTo(Equal(uid))
 			g.Expect(s.managedResource(ctx, g).Annotations[repairsAnnotation]).To(ContainSubstring("Lease/main-0"))
 		}, repairTime).Should(Succeed())
-		Eventually(func(g Gomega) { // the cache may show the repair late: then the operator recreates the Lease once more
-			g.Expect(client.IgnoreNotFound(env.Client.Delete(ctx, lease))).To(Succeed())
-			g.Expect(s.events(ctx, g)).To(ContainElement(HavePrefix("Warning DriftNotRepaired: Waiting to repair again: Lease main-0 is gone")))
+		Eventually(func(g Gomega) { // with an old record the operator would recreate the Lease once more
+			shown := &resourcesv1alpha1.ManagedResource{}
+			g.Expect(cached.Get(ctx, client.ObjectKeyFromObject(s.managedResource(ctx, g)), shown)).To(Succeed())
+			g.Expect(shown.Annotations[repairsAnnotation]).To(ContainSubstring("Lease/main-0"))
 		}).Should(Succeed())
+		Expect(env.Client.Delete(ctx, lease)).To(Succeed())
+		s.expectEvent(ctx, "Warning DriftNotRepaired: Waiting to repair again: Lease main-0 is gone")
 		Expect(client.IgnoreNotFound(env.Client.Get(ctx, client.ObjectKeyFromObject(lease), lease))).To(Succeed())
 		Expect(s.read(ctx, Default).Status.LastOperation).To(HaveField("State", BeEquivalentTo("Succeeded")))
 	})
