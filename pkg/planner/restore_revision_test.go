@@ -258,36 +258,24 @@ var _ = Describe("Traces of a restore that is verified by its revision", func() 
 		Expect(s.Objects.State.Retained).To(BeEmpty())
 	})
 
-	It("needs consent for an empty volume of a voting member", func() {
+	DescribeTable("needs consent if the volume of a voting member is empty", func(change func(*scenario)) {
 		s := created(3)
 		s.inject("the disk of the first member is not mounted, and the others have lost their volumes", func() {
 			volume := s.Volumes["main-main-0"]
 			volume.Member, volume.Data = 0, history.Position{}
 			s.LoseVolume(1)
 			s.LoseVolume(2)
-		})
-		s.run()
-		s.inject("a restore is requested", func() { request(s, "restore=from-store") })
-		s.run()
-		Expect(s.steps).NotTo(HaveKey("DeleteClaim"))
-		Expect(s.trace).To(ContainElement(ContainSubstring("the volume of claim main-main-0 is empty, although etcd ran on it as member main-0")))
-	})
-
-	It("needs consent for an empty volume on which a member ran, although an earlier operator has recorded no voting members", func() {
-		s := created(3)
-		s.inject("the disk of the first member is not mounted, the others have lost their volumes, and an operator starts that records voting members", func() {
-			volume := s.Volumes["main-main-0"]
-			volume.Member, volume.Data = 0, history.Position{}
-			s.LoseVolume(1)
-			s.LoseVolume(2)
-			s.Objects.State.Evidence = nil
+			change(s)
 		})
 		s.run()
 		s.inject("a restore is requested", func() { request(s, "restore=from-store") })
 		s.run()
 		expectUntouched(s)
 		Expect(s.trace).To(ContainElement(ContainSubstring("the volume of claim main-main-0 is empty, although etcd ran on it as member main-0")))
-	})
+	},
+		Entry("as the record shows", func(*scenario) {}),
+		Entry("as its heartbeats show to an operator without a record", func(s *scenario) { s.Objects.State.Evidence = nil }),
+	)
 
 	It("needs no consent for a volume without data, which a member got before the others lost theirs", func() {
 		s := created(3)

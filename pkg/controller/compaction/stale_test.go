@@ -31,6 +31,7 @@ var _ = Describe("A compaction controller whose cache shows an old record", func
 		current    = `{"version":1}`
 		rolledBack = `{"version":1,"evidence":{"highestRevision":5000,"rolledBack":{"revision":1100,"at":"2026-01-01T00:00:00Z"}}}`
 	)
+	const givenUp = `{"version":1,"evidence":{"highestRevision":1100,"acceptedRevision":1100,"lostRevision":6000}}`
 	record := func(state string) *resourcesv1alpha1.ManagedResource {
 		return &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{
 			Namespace: "demo", Name: "druid-main", Annotations: map[string]string{"etcd-druid.extensions.gardener.cloud/state": state},
@@ -62,6 +63,7 @@ var _ = Describe("A compaction controller whose cache shows an old record", func
 	},
 		Entry("and starts a Job if no acknowledged write is lost", current, int64(100_000), 1, 0),
 		Entry("and starts no Job after acknowledged writes are lost", rolledBack, int64(100_000), 0, 0),
+		Entry("and starts no Job while snapshots may contain writes that a user has given up", givenUp, int64(100_000), 0, 0),
 		Entry("and requests a full snapshot if no acknowledged write is lost", current, int64(3000), 0, 1),
 		Entry("and requests no full snapshot after acknowledged writes are lost", rolledBack, int64(3000), 0, 0),
 	)
