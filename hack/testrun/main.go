@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -106,8 +107,12 @@ func countSpecs(content []byte) (Result, error) {
 }
 
 func (r *Result) addSpec(spec types.SpecReport) {
-	name := strings.TrimSpace(spec.LeafNodeType.String() + " " + spec.FullText())
-	name = fmt.Sprintf("%s: %.300s", strings.TrimPrefix(name, "It "), strings.Join(strings.Fields(spec.Failure.Message), " "))
+	name := strings.TrimPrefix(strings.TrimSpace(spec.LeafNodeType.String()+" "+spec.FullText()), "It ")
+	if spec.Failed() {
+		name += locationOf(spec)
+	}
+
+	name += fmt.Sprintf(": %.600s", strings.Join(strings.Fields(spec.Failure.Message), " "))
 
 	switch {
 	case spec.Failed():
@@ -120,6 +125,22 @@ func (r *Result) addSpec(spec types.SpecReport) {
 	case spec.State.Is(types.SpecStateSkipped) && (spec.NumAttempts > 0 || spec.Failure.Message != ""): // else filtered by its label
 		r.Skipped = append(r.Skipped, name)
 	}
+}
+
+// locationOf returns the line of the failure and the description of the step in progress. A log of CI contains only this line of a report.
+func locationOf(spec types.SpecReport) string {
+	location := ""
+	if spec.Failure.Location.FileName != "" {
+		location = fmt.Sprintf(" (%s:%d)", filepath.Base(spec.Failure.Location.FileName), spec.Failure.Location.LineNumber)
+	}
+
+	for _, event := range slices.Backward(spec.SpecEvents) {
+		if event.SpecEventType.Is(types.SpecEventByStart) {
+			return location + ", step " + strconv.Quote(event.Message)
+		}
+	}
+
+	return location
 }
 
 // event is one line of `go test -json`.

@@ -54,13 +54,14 @@ var _ = DescribeTable("The counts of a report", func(exitCode, report string, ex
 	Entry("a report that was not finished", "130", events("pass TestX", "pass")+`{"Action":`, Result{Passed: 1, Failed: []string{"step: unexpected EOF"}}),
 	Entry("the specs of Ginkgo's own report", "1", `[{"SuiteSucceeded": false, "SpecReports": [
 		{"LeafNodeType": "It", "LeafNodeText": "passes", "State": "passed"},
-		{"LeafNodeType": "It", "LeafNodeText": "fails", "State": "panicked", "Failure": {"Message": "no\n way"}},
+		{"LeafNodeType": "It", "LeafNodeText": "fails", "State": "panicked", "Failure": {"Message": "no\n way", "Location": {"FileName": "/a/b_test.go", "LineNumber": 7}},
+			"SpecEvents": [{"SpecEventType": "By", "Message": "step 1"}, {"SpecEventType": "By", "Message": "step 2"}, {"SpecEventType": "Node"}]},
 		{"LeafNodeType": "It", "LeafNodeText": "is pending", "State": "pending"},
 		{"LeafNodeType": "It", "LeafNodeText": "skips", "State": "skipped", "NumAttempts": 1, "Failure": {"Message": "no seed"}},
 		{"LeafNodeType": "It", "LeafNodeText": "has another label", "State": "skipped"},
 		{"LeafNodeType": "BeforeSuite", "State": "passed"},
 		{"LeafNodeType": "AfterSuite", "State": "failed"}]}]`, Result{
-		Passed: 1, Failed: []string{"fails: no way", "AfterSuite: "}, Skipped: []string{"is pending: pending", "skips: no seed"},
+		Passed: 1, Failed: []string{`fails (b_test.go:7), step "step 2": no way`, "AfterSuite: "}, Skipped: []string{"is pending: pending", "skips: no seed"},
 	}),
 	Entry("a suite of Ginkgo that fails as a whole", "1", `[{"SuiteDescription": "E2E", "SpecialSuiteFailureReasons": ["timed out"]}]`, Result{Failed: []string{"E2E: [timed out]"}}),
 )
