@@ -94,6 +94,38 @@ var _ = Describe("For multiple members", func() {
 		Expect(p().WaitsFor).To(Equal("learner a4 to be promoted or to be removed"))
 	})
 
+	Describe("a learner that has joined and never started", func() {
+		BeforeEach(func() {
+			unreachable(2)
+			o.Etcd.MemberList[2].Name, o.Etcd.MemberList[2].Learner = "", true
+			o.Pods[2].Containers[0].StartedAt = now.Add(-etcdcluster.MemberStartTimeout)
+		})
+		deletes := plan.DeletePod{Meta: plan.Meta{Object: "main-2", UID: "uid-of-main-2"}}
+
+		It("gets a new pod after its etcd has run for a while", func() {
+			Expect(p().Step).To(Equal(deletes), p().Reason)
+			Expect(p().Reason).To(ContainSubstring("2 of 2 healthy; etcd of main-2 has run for at least 2m0s without joining the cluster"))
+			Expect(planner.ForRepair(etcd, o, now).Step).To(Equal(deletes), "no annotation is needed")
+		})
+
+		It("is awaited before", func() {
+			o.Pods[2].Containers[0].StartedAt = now.Add(5*time.Second - etcdcluster.MemberStartTimeout)
+			Expect(p().Step).To(BeNil(), p().Reason)
+			Expect(p().RequeueAfter).To(Equal(5 * time.Second))
+		})
+
+		DescribeTable("is awaited if", func(change func()) {
+			change()
+			Expect(p().Step).To(BeNil(), p().Reason)
+		},
+			Entry("it has a name: the leader has contacted it", func() { o.Etcd.MemberList[2].Name = "main-2" }),
+			Entry("it responds", func() { o.Etcd.Members[2].Reachable = true }),
+			Entry("its etcd does not run", func() { o.Pods[2].Containers[0].State = etcdcluster.ContainerWaiting }),
+			Entry("its node is unreachable", func() { o.Pods[2].ContainersReady = true }),
+			Entry("no quorum has returned the member list", unlisted),
+		)
+	})
+
 	It("gives every step on a pod the UID that was seen", func() {
 		o.Pods[1].RevisionHash = "old"
 		Expect(p().Step).To(Equal(plan.EvictPod{Meta: plan.Meta{Object: "main-1", UID: "uid-of-main-1"}}))

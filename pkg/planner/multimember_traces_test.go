@@ -64,6 +64,25 @@ var _ = Describe("Traces of multiple members", func() {
 		}
 	})
 
+	It("replaces the pod of a learner that formed a separate cluster, because the first member restarted while the learner joined", func() {
+		s := created(1, withStore)
+		s.inject("spec.replicas becomes 3", func() { s.Etcd.Spec.Replicas = 3 })
+		for range 40 {
+			if len(s.Members) == 2 && !s.Members[1].Started {
+				break
+			}
+			s.runFor(1)
+		}
+		s.inject("the etcd of main-0 is killed after the sidecar of main-1 added its learner", func() {
+			s.StopEtcd(0)
+			s.Leader = 0
+		})
+		s.run()
+		s.expectDone()
+		s.expectGolden("one-to-three-with-separate-learner")
+		Expect(s.violations()).To(BeEmpty())
+	})
+
 	It("switches peer TLS on before it is scaled up", func() {
 		s := created(1, withStore)
 		s.inject("spec.replicas becomes 3, and peer TLS is switched on", func() {

@@ -184,6 +184,9 @@ func waitForMembers(v view, p plan.Plan) (plan.Plan, bool) {
 		}
 		p.Stage, p.WaitsFor = plan.StageWaitForMembers, awaited
 		p.Reason = v.quorumStatus() + "; the members start, no action needed"
+		if deadline := joinDeadline(v, member); !deadline.IsZero() {
+			p.RequeueAfter = deadline.Sub(v.now)
+		}
 		if v.isScalingUp() && v.hasScaleUpBegun() {
 			p.Stage = plan.StageScaleUp
 			p.Reason = fmt.Sprintf("%s; %d of %d members have been added", v.quorumStatus(), len(v.members), v.etcd.Spec.Replicas)

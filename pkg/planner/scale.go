@@ -47,6 +47,41 @@ func hasCaughtUp(learner, leader etcdcluster.EndpointStatus) bool {
 	return learner.RaftAppliedIndex > 0 && learner.RaftAppliedIndex >= leader.RaftIndex/10*9
 }
 
+// replaceSeparateLearner replaces the pod of a learner whose etcd may have formed a separate cluster. After the sidecar has added the learner,
+// it requests the member list for the configuration of etcd. If the cluster does not respond, for example because its only voting member
+// restarts, the sidecar writes the configuration of a new cluster. etcd keeps it until the pod is replaced. The sidecar of the new pod
+// deletes the data of the separate cluster, which never had a quorum, and the member joins.
+func replaceSeparateLearner(v view, p plan.Plan) (plan.Plan, bool) {
+	for _, member := range v.members {
+		if deadline := joinDeadline(v, member); deadline.IsZero() || v.now.Before(deadline) {
+			continue
+		}
+		p.Stage = plan.StageReplacePod
+		p.Reason = fmt.Sprintf("%s; etcd of %s has run for at least %s without joining the cluster, which lists it as a learner that has never started: it may have formed a separate cluster, and joins with a new pod",
+			v.quorumStatus(), member.Pod.Name, etcdcluster.MemberStartTimeout)
+		p.Step = deletePod(*member.Pod)
+
+		return p, true
+	}
+
+	return p, false
+}
+
+// joinDeadline returns when a learner that has not joined counts as one that has formed a separate cluster. etcd publishes the name of a learner
+// as soon as the leader has contacted it, before it has caught up. Zero: the member is no such learner.
+func joinDeadline(v view, m etcdcluster.Member) time.Time {
+	if !v.isMemberListKnown() || m.Listed == nil || !m.Listed.Learner || m.Listed.Name != "" || !isEtcdStopped(m) {
+		return time.Time{}
+	}
+	for _, container := range m.Pod.Containers {
+		if container.Name == etcdcluster.ContainerEtcd && container.State == etcdcluster.ContainerRunning && !container.StartedAt.IsZero() {
+			return container.StartedAt.Add(etcdcluster.MemberStartTimeout)
+		}
+	}
+
+	return time.Time{}
+}
+
 // startPendingLearner starts the next member if it has joined already and other members are missing in the member list. This happens in a
 // cluster that hibernated while it was being scaled up. A cluster takes one learner at a time, and this one is promoted only if it runs.
 func startPendingLearner(v view, p plan.Plan) (plan.Plan, bool) {

@@ -26,7 +26,8 @@ func (c *Cluster) Member(ordinal int) *Member {
 // RunningMember returns the member with the ordinal if it runs on its own data and its node is reachable. Nil: it does not.
 func (c *Cluster) RunningMember(ordinal int) *Member {
 	pod, member := c.Objects.PodFor(ordinal), c.Member(ordinal)
-	if pod == nil || member == nil || !c.runsEtcd(pod) || c.brokenImages[etcdContainer(pod).Image] || c.volume(ordinal).Member != member.ID {
+	if pod == nil || member == nil || !c.runsEtcd(pod) || c.brokenImages[etcdContainer(pod).Image] || c.volume(ordinal).Member != member.ID ||
+		c.Process(pod.UID).HasSeparateCluster {
 		return nil
 	}
 

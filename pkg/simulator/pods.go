@@ -28,6 +28,11 @@ type Process struct {
 	WaitsForStore bool
 	// SidecarBroken is true if the sidecar does not start any more while etcd runs.
 	SidecarBroken bool
+	// IsJoining is true from the moment when its sidecar added a learner.
+	IsJoining bool
+	// HasSeparateCluster is true if its etcd has formed a separate cluster. This happens if the cluster has no leader after the sidecar added
+	// the learner: the sidecar then writes the configuration of a new cluster.
+	HasSeparateCluster bool
 	// LastReadyAt is when the kubelet last reported the pod as ready. Zero: never.
 	LastReadyAt time.Time
 }
@@ -167,6 +172,9 @@ func (c *Cluster) runContainers(pod *etcdcluster.Pod) {
 	container, process, volume := etcdContainer(pod), c.Process(pod.UID), c.volume(pod.Ordinal)
 	isHeld := container.State != etcdcluster.ContainerRunning && c.appliedSize() == 1 && volume != nil && volume.Member != 0
 	process.WaitsForStore = c.Store.Down && helper.IsStoreConfigured(c.Etcd) && (process.WaitsForStore || isHeld)
+	if container.State != etcdcluster.ContainerRunning {
+		container.StartedAt, process.IsJoining, process.HasSeparateCluster = c.now, false, false
+	}
 	container.State, container.Reason = etcdcluster.ContainerRunning, ""
 	member := c.RunningMember(pod.Ordinal)
 	container.Ready = c.foreignData[pod.Ordinal] && volume.Member == 0 || member != nil && !member.Learner && c.IsConnected(member)

@@ -38,6 +38,8 @@ func (c *Cluster) sidecar(pod *etcdcluster.Pod, volume *Volume) bool {
 		return c.bootstrap(pod, volume)
 	case c.Leader == 0:
 		return c.startAlone(pod, volume)
+	case c.Process(pod.UID).HasSeparateCluster:
+		return false
 	case member != nil && volume.Member != member.ID:
 		c.Members = slices.DeleteFunc(c.Members, func(m *Member) bool { return m == member }) // it lost its data
 	case member == nil:
@@ -146,14 +148,20 @@ func (c *Cluster) addLearner(pod *etcdcluster.Pod, volume *Volume) bool {
 	c.nextID++
 	c.Members = append(c.Members, &Member{ID: c.nextID, Ordinal: pod.Ordinal, Learner: true, PeerURLs: c.peerURLs(pod)})
 	volume.Member = c.nextID
+	c.Process(pod.UID).IsJoining = true
 
 	return true
 }
 
 // startAlone lets a sidecar that was rendered with size 1 form a new cluster. The cluster has no leader, and its only member has lost its
-// data. The sidecar of a larger cluster waits for the other members.
+// data. The sidecar of a larger cluster waits for the other members, except for one that has just added its learner.
 func (c *Cluster) startAlone(pod *etcdcluster.Pod, volume *Volume) bool {
 	process := c.Process(pod.UID)
+	if member := c.Member(pod.Ordinal); process.IsJoining && !process.HasSeparateCluster && member != nil && !member.Started {
+		process.HasSeparateCluster = true
+
+		return true
+	}
 	if process.ClusterSize != 1 || volume.Member != 0 {
 		return false
 	}
