@@ -349,8 +349,8 @@ func (e Engine) do(ctx context.Context, run *Run, step plan.Step, reason string)
 	return e.Executor.Do(ctx, run, step, reason)
 }
 
-// repair replaces a volume that is lost although the generation is blocked by the problem, which it returns. An Etcd that a user has
-// suspended is never repaired.
+// repair replaces a lost volume, or the pod of a member that cannot join, although the generation is blocked by the problem. It returns the
+// problem. An Etcd that a user has suspended is never repaired.
 func (e Engine) repair(ctx context.Context, run *Run, problem error) error {
 	if !run.Observed {
 		return problem

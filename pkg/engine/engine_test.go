@@ -117,6 +117,25 @@ var _ = Describe("Reconcile", func() {
 		Expect(cluster.Objects.State.Accepted.Generation).To(BeEquivalentTo(1))
 	})
 
+	It("replaces the pod of a member that cannot join also after the generation was rolled out", func() {
+		start(fixture.WithReplicas(3))
+		run(isDone)
+		etcd.Status.ObservedGeneration, etcd.Status.LastOperation = &etcd.Generation, &druidv1alpha1.LastOperation{State: druidv1alpha1.LastOperationStateSucceeded}
+		node := cluster.Objects.PodFor(1).Node
+		for _, n := range cluster.Nodes {
+			n.Gone = n.Gone || n.Name == node
+		}
+		steps = nil
+		run(func(engine.Result) bool {
+			learner := cluster.Member(1)
+
+			return learner != nil && learner.Learner && !learner.Started
+		})
+		cluster.Leader = 0 // its sidecar writes the configuration of a new cluster
+		run(func(engine.Result) bool { return len(steps) == 4 })
+		Expect(steps).To(Equal([]string{"ReplaceClaim test-test-1", "DeletePod test-1", "DeletePod test-1", "PromoteMember test-1"}))
+	})
+
 	It("records what a quorum confirms before it replaces a volume, and not before", func() {
 		start(fixture.WithReplicas(3))
 		run(isDone)

@@ -89,6 +89,8 @@ const (
 	StageScaleUp Stage = "ScaleUp"
 	// StagePromote promotes a learner that has caught up to a voting member.
 	StagePromote Stage = "Promote"
+	// StageReplaceLearner replaces the pod of a member that cannot join, because its etcd may have formed a separate cluster.
+	StageReplaceLearner Stage = "ReplaceLearner"
 	// StageReplaceVolume replaces the volume of a member that has lost its volume.
 	StageReplaceVolume Stage = "ReplaceVolume"
 	// StageRestore restores a cluster without a healthy member from its backup store, because its owner requested it.

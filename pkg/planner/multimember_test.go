@@ -11,6 +11,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
@@ -94,36 +95,74 @@ var _ = Describe("For multiple members", func() {
 		Expect(p().WaitsFor).To(Equal("learner a4 to be promoted or to be removed"))
 	})
 
-	Describe("a learner that has joined and never started", func() {
+	Describe("a member that does not join although its etcd runs", func() {
 		BeforeEach(func() {
 			unreachable(2)
 			o.Etcd.MemberList[2].Name, o.Etcd.MemberList[2].Learner = "", true
+			o.MemberLeases = []etcdcluster.Lease{{Name: "main-2"}}
 			o.Pods[2].Containers[0].StartedAt = now.Add(-etcdcluster.MemberStartTimeout)
 		})
 		deletes := plan.DeletePod{Meta: plan.Meta{Object: "main-2", UID: "uid-of-main-2"}}
+		delisted := func() { o.Etcd.MemberList = o.Etcd.MemberList[:2] }
 
-		It("gets a new pod after its etcd has run for a while", func() {
+		It("gets a new pod", func() {
 			Expect(p().Step).To(Equal(deletes), p().Reason)
-			Expect(p().Reason).To(ContainSubstring("2 of 2 healthy; etcd of main-2 has run for at least 2m0s without joining the cluster"))
+			Expect(p().Reason).To(Equal("2 of 2 healthy; main-2 has not joined within 2m0s: its etcd may have formed a separate cluster, and joins with a new pod"))
 			Expect(planner.ForRepair(etcd, o, now).Step).To(Equal(deletes), "no annotation is needed")
+			delisted()
+			Expect(p().Step).To(Equal(deletes), p().Reason)
 		})
 
-		It("is awaited before", func() {
-			o.Pods[2].Containers[0].StartedAt = now.Add(5*time.Second - etcdcluster.MemberStartTimeout)
+		DescribeTable("is awaited for two minutes after", func(happens func(at time.Time)) {
+			happens(now.Add(5*time.Second - etcdcluster.MemberStartTimeout))
 			Expect(p().Step).To(BeNil(), p().Reason)
 			Expect(p().RequeueAfter).To(Equal(5 * time.Second))
-		})
+			Expect(planner.ForRepair(etcd, o, now).RequeueAfter).To(Equal(5 * time.Second))
+		},
+			Entry("the etcd container started", func(at time.Time) { o.Pods[2].Containers[0].StartedAt = at }),
+			Entry("the sidecar started", func(at time.Time) {
+				o.Pods[2].Containers = append(o.Pods[2].Containers, etcdcluster.Container{Name: "backup-restore", StartedAt: at})
+			}),
+			Entry("a healthy member became ready", func(at time.Time) { o.Pods[1].ReadyChangedAt = at }),
+		)
 
 		DescribeTable("is awaited if", func(change func()) {
 			change()
-			Expect(p().Step).To(BeNil(), p().Reason)
+			Expect(p().Step).NotTo(Equal(deletes), p().Reason)
+			Expect(p().RequeueAfter).To(BeZero())
 		},
 			Entry("it has a name: the leader has contacted it", func() { o.Etcd.MemberList[2].Name = "main-2" }),
+			Entry("it is a voting member", func() { o.Etcd.MemberList[2].Learner = false }),
+			Entry("it is registered with other peer URLs", func() { o.Pods[2].PeerPort = 2381 }),
 			Entry("it responds", func() { o.Etcd.Members[2].Reachable = true }),
-			Entry("its etcd does not run", func() { o.Pods[2].Containers[0].State = etcdcluster.ContainerWaiting }),
+			Entry("its etcd waits for the next start", func() {
+				o.Pods[2].Containers[0].State, o.Pods[2].Containers[0].Restarts = etcdcluster.ContainerWaiting, 1
+			}),
 			Entry("its node is unreachable", func() { o.Pods[2].ContainersReady = true }),
-			Entry("no quorum has returned the member list", unlisted),
+			Entry("no pod is ready: its sidecar cannot reach the cluster", func() { o.Pods[0].Ready, o.Pods[1].Ready = false, false }),
+			Entry("it was a member before", func() {
+				delisted()
+				o.MemberLeases[0].Holder = "a3:Member"
+			}),
+			Entry("another learner joins", func() { o.Etcd.MemberList[2].PeerURLs = []string{"http://main-3.main-peer.demo.svc:2380"} }),
+			Entry("its claim is older than the Etcd", func() {
+				delisted()
+				etcd.CreationTimestamp = metav1.NewTime(now.Add(-time.Hour))
+			}),
+			Entry("no quorum has returned the member list", func() {
+				delisted()
+				unreachable(1)
+			}),
 		)
+	})
+
+	It("replaces no outdated pod without a quorum if the rendering is not accepted", func() {
+		for ordinal := range 3 {
+			unreachable(ordinal)
+		}
+		o.Pods[1].RevisionHash = "old"
+		Expect(p().Step).To(HaveField("Object", "main-1"), p().Reason)
+		Expect(planner.ForRepair(etcd, o, now).Step).To(BeNil())
 	})
 
 	It("gives every step on a pod the UID that was seen", func() {

@@ -66,7 +66,7 @@ func ForAccepted(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.T
 }
 
 // ForRepair decides for a canonical Etcd whose spec is not rolled out now, because it is refused or no annotation requests it yet. The
-// rendering stays as it is. Only a lost volume is replaced, and the pod of a learner that cannot join, because neither depends on the spec.
+// rendering stays as it is. Only a lost volume and the pod of a member that cannot join are replaced, because neither depends on the spec.
 func ForRepair(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) plan.Plan {
 	p, decided := guardFacts(etcd, o)
 	count := etcdcluster.RenderedReplicas(o)
@@ -75,10 +75,10 @@ func ForRepair(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Tim
 	}
 	v := viewOf(etcd, o, count, now)
 	p = plan.Plan{Stage: plan.StageDone, ClusterSize: max(o.State.Size, count), PollMembers: v.hasNewPod(), Reason: v.quorumStatus()}
-	if decided, is := firstDecision(v, p, haltOnClusterIDMismatch, withoutQuorum, replaceLostVolumes, replaceSeparateLearner, waitForMembers); is {
+	if decided, is := firstDecision(v, p, haltOnClusterIDMismatch, withoutQuorum, replaceLostVolumes, replaceLearner, waitForMembers); is {
 		p = decided
 	}
-	if !slices.Contains([]plan.Stage{plan.StageReplaceVolume, plan.StageReplacePod, plan.StageSnapshot, plan.StageQuorumLost}, p.Stage) {
+	if !slices.Contains([]plan.Stage{plan.StageReplaceVolume, plan.StageReplaceLearner, plan.StageSnapshot, plan.StageQuorumLost}, p.Stage) {
 		p.Step = nil
 	}
 
@@ -240,7 +240,7 @@ func planMultiMember(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now ti
 		return p
 	}
 	held, isHeld := holdPeers(v, p)
-	if decided, is := firstDecision(v, p, haltOnClusterIDMismatch, withoutQuorum, endUnfinishedInspection, replaceLostVolumes, replaceRenderedAlone, unblockSnapshot, promoteLearner, replaceSeparateLearner); is {
+	if decided, is := firstDecision(v, p, haltOnClusterIDMismatch, withoutQuorum, endUnfinishedInspection, replaceLostVolumes, replaceRenderedAlone, unblockSnapshot, promoteLearner, replaceLearner); is {
 		decided.Render = decided.Render && !isHeld
 
 		return decided

@@ -12,6 +12,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/peers"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 )
 
@@ -47,18 +48,19 @@ func hasCaughtUp(learner, leader etcdcluster.EndpointStatus) bool {
 	return learner.RaftAppliedIndex > 0 && learner.RaftAppliedIndex >= leader.RaftIndex/10*9
 }
 
-// replaceSeparateLearner replaces the pod of a learner whose etcd may have formed a separate cluster. After the sidecar has added the learner,
-// it requests the member list for the configuration of etcd. If the cluster does not respond, for example because its only voting member
-// restarts, the sidecar writes the configuration of a new cluster. etcd keeps it until the pod is replaced. The sidecar of the new pod
-// deletes the data of the separate cluster, which never had a quorum, and the member joins.
-func replaceSeparateLearner(v view, p plan.Plan) (plan.Plan, bool) {
+// replaceLearner replaces the pod of a member that cannot join, because its etcd may have formed a separate cluster. The sidecar of a joining
+// member adds a learner, and then requests the member list for the configuration of etcd. If the cluster does not respond, for example
+// because its only voting member restarts, the sidecar writes the configuration of a new cluster. It also does so if the cluster does not
+// respond for a minute before it adds the learner. One member joins at a time, so that the separate cluster never has a quorum. The sidecar
+// of the new pod deletes the separate data, and the member joins.
+func replaceLearner(v view, p plan.Plan) (plan.Plan, bool) {
 	for _, member := range v.members {
 		if deadline := joinDeadline(v, member); deadline.IsZero() || v.now.Before(deadline) {
 			continue
 		}
-		p.Stage = plan.StageReplacePod
-		p.Reason = fmt.Sprintf("%s; etcd of %s has run for at least %s without joining the cluster, which lists it as a learner that has never started: it may have formed a separate cluster, and joins with a new pod",
-			v.quorumStatus(), member.Pod.Name, etcdcluster.MemberStartTimeout)
+		p.Stage = plan.StageReplaceLearner
+		p.Reason = fmt.Sprintf("%s; %s has not joined within %s: its etcd may have formed a separate cluster, and joins with a new pod",
+			v.quorumStatus(), member.Name, etcdcluster.MemberStartTimeout)
 		p.Step = deletePod(*member.Pod)
 
 		return p, true
@@ -67,19 +69,38 @@ func replaceSeparateLearner(v view, p plan.Plan) (plan.Plan, bool) {
 	return p, false
 }
 
-// joinDeadline returns when a learner that has not joined counts as one that has formed a separate cluster. etcd publishes the name of a learner
-// as soon as the leader has contacted it, before it has caught up. Zero: the member is no such learner.
+// joinDeadline returns when a member that has not joined counts as one that has formed a separate cluster. Its sidecar has reached the cluster
+// before, because the pods of the healthy members have been ready for that long. It must not be one that the leader has contacted: a
+// member that lost entries of its log does not start. Zero: the member has joined, or something else prevents it.
 func joinDeadline(v view, m etcdcluster.Member) time.Time {
-	if !v.isMemberListKnown() || m.Listed == nil || !m.Listed.Learner || m.Listed.Name != "" || !isEtcdStopped(m) {
+	if !v.isMemberListKnown() || v.readyPods() == 0 || !isEtcdStopped(m) || !mayJoin(v, m) {
 		return time.Time{}
 	}
-	for _, container := range m.Pod.Containers {
-		if container.Name == etcdcluster.ContainerEtcd && container.State == etcdcluster.ContainerRunning && !container.StartedAt.IsZero() {
-			return container.StartedAt.Add(etcdcluster.MemberStartTimeout)
+	i := slices.IndexFunc(m.Pod.Containers, func(c etcdcluster.Container) bool { return c.Name == etcdcluster.ContainerEtcd })
+	if i < 0 || m.Pod.Containers[i].State != etcdcluster.ContainerRunning || m.Pod.Containers[i].StartedAt.IsZero() {
+		return time.Time{}
+	}
+	since := etcdcluster.Later(m.Pod.Containers[i].StartedAt, m.Pod.SidecarStartedAt())
+	for _, other := range v.members {
+		if other.IsHealthy() && other.Pod != nil {
+			since = etcdcluster.Later(since, other.Pod.ReadinessSince())
 		}
 	}
 
-	return time.Time{}
+	return since.Add(etcdcluster.MemberStartTimeout)
+}
+
+// mayJoin is true for a member that has never been part of the cluster, and that etcd allows to join. etcd publishes the name of a learner as
+// soon as the leader has contacted it, before it has caught up. An existing claim of an earlier Etcd may have data of another cluster.
+func mayJoin(v view, m etcdcluster.Member) bool {
+	if m.Listed != nil {
+		return m.Listed.Learner && m.Listed.Name == "" && peers.IsRegisteredWith(m, peers.OwnURLs(v.etcd, m))
+	}
+	claim := v.o.ClaimFor(m.Ordinal)
+	isNew := claim != nil && claim.Exists && !claim.CreationTime.Before(v.etcd.CreationTimestamp.Time)
+	isLearnerListed := slices.ContainsFunc(v.o.Etcd.MemberList, func(listed etcdcluster.ListedMember) bool { return listed.Learner })
+
+	return isNew && m.Lease != nil && m.Lease.Holder == "" && !isLearnerListed
 }
 
 // startPendingLearner starts the next member if it has joined already and other members are missing in the member list. This happens in a

@@ -27,7 +27,7 @@ func (c *Cluster) Member(ordinal int) *Member {
 func (c *Cluster) RunningMember(ordinal int) *Member {
 	pod, member := c.Objects.PodFor(ordinal), c.Member(ordinal)
 	if pod == nil || member == nil || !c.runsEtcd(pod) || c.brokenImages[etcdContainer(pod).Image] || c.volume(ordinal).Member != member.ID ||
-		c.Process(pod.UID).HasSeparateCluster {
+		c.volume(ordinal).Separate {
 		return nil
 	}
 

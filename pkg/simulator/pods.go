@@ -28,11 +28,12 @@ type Process struct {
 	WaitsForStore bool
 	// SidecarBroken is true if the sidecar does not start any more while etcd runs.
 	SidecarBroken bool
-	// IsJoining is true from the moment when its sidecar added a learner.
+	// IsJoining is true from the moment when its sidecar added a learner, or found it in the member list.
 	IsJoining bool
-	// HasSeparateCluster is true if its etcd has formed a separate cluster. This happens if the cluster has no leader after the sidecar added
-	// the learner: the sidecar then writes the configuration of a new cluster.
-	HasSeparateCluster bool
+	// Unanswered counts the ticks in which its sidecar did not reach the cluster that it is to join.
+	Unanswered int
+	// IsSeparate is true if its etcd runs on the data of a separate cluster, see Volume.Separate.
+	IsSeparate bool
 	// LastReadyAt is when the kubelet last reported the pod as ready. Zero: never.
 	LastReadyAt time.Time
 }
@@ -173,7 +174,7 @@ func (c *Cluster) runContainers(pod *etcdcluster.Pod) {
 	isHeld := container.State != etcdcluster.ContainerRunning && c.appliedSize() == 1 && volume != nil && volume.Member != 0
 	process.WaitsForStore = c.Store.Down && helper.IsStoreConfigured(c.Etcd) && (process.WaitsForStore || isHeld)
 	if container.State != etcdcluster.ContainerRunning {
-		container.StartedAt, process.IsJoining, process.HasSeparateCluster = c.now, false, false
+		container.StartedAt, process.IsJoining, process.Unanswered, process.IsSeparate = c.now, false, 0, false
 	}
 	container.State, container.Reason = etcdcluster.ContainerRunning, ""
 	member := c.RunningMember(pod.Ordinal)

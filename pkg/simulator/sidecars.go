@@ -32,14 +32,17 @@ func (c *Cluster) sidecars() bool {
 }
 
 func (c *Cluster) sidecar(pod *etcdcluster.Pod, volume *Volume) bool {
+	if volume.Separate && c.Leader != 0 {
+		volume.Separate = c.Process(pod.UID).IsSeparate // a sidecar that reaches the cluster when it starts deletes the data
+
+		return !volume.Separate
+	}
 	member, urls := c.Member(pod.Ordinal), c.peerURLs(pod)
 	switch {
 	case c.isEmpty():
 		return c.bootstrap(pod, volume)
 	case c.Leader == 0:
 		return c.startAlone(pod, volume)
-	case c.Process(pod.UID).HasSeparateCluster:
-		return false
 	case member != nil && volume.Member != member.ID:
 		c.Members = slices.DeleteFunc(c.Members, func(m *Member) bool { return m == member }) // it lost its data
 	case member == nil:
@@ -48,16 +51,26 @@ func (c *Cluster) sidecar(pod *etcdcluster.Pod, volume *Volume) bool {
 		return false // its sidecar does not find the member, and etcd refuses another learner
 	case c.RunningMember(pod.Ordinal) == nil || !c.IsConnected(member):
 		return false
-	case member.Learner && member.CaughtUp < c.CatchUpTicks+promotionDelay:
-		member.Started = true
-		member.CaughtUp++
 	case member.Learner:
-		member.Learner, volume.Data = false, c.Data
+		c.catchUp(pod, member, volume)
 	default:
 		return c.register(pod, member, urls)
 	}
 
 	return true
+}
+
+// catchUp starts a learner, sends it data, and promotes it when it has caught up.
+func (c *Cluster) catchUp(pod *etcdcluster.Pod, learner *Member, volume *Volume) {
+	switch process := c.Process(pod.UID); {
+	case !learner.Started && !process.IsJoining:
+		process.IsJoining = true
+	case learner.CaughtUp < c.CatchUpTicks+promotionDelay:
+		learner.Started = true
+		learner.CaughtUp++
+	default:
+		learner.Learner, volume.Data = false, c.Data
+	}
 }
 
 // register registers the peer URLs of a pod, some seconds after etcd became healthy. If they differ from the registered ones, it restarts etcd.
@@ -154,12 +167,10 @@ func (c *Cluster) addLearner(pod *etcdcluster.Pod, volume *Volume) bool {
 }
 
 // startAlone lets a sidecar that was rendered with size 1 form a new cluster. The cluster has no leader, and its only member has lost its
-// data. The sidecar of a larger cluster waits for the other members, except for one that has just added its learner.
+// data. The sidecar of a larger cluster waits for the other members, see separates.
 func (c *Cluster) startAlone(pod *etcdcluster.Pod, volume *Volume) bool {
 	process := c.Process(pod.UID)
-	if member := c.Member(pod.Ordinal); process.IsJoining && !process.HasSeparateCluster && member != nil && !member.Started {
-		process.HasSeparateCluster = true
-
+	if c.separates(pod, volume) {
 		return true
 	}
 	if process.ClusterSize != 1 || volume.Member != 0 {
@@ -174,6 +185,31 @@ func (c *Cluster) startAlone(pod *etcdcluster.Pod, volume *Volume) bool {
 	}
 
 	return c.bootstrap(pod, volume)
+}
+
+// joinAttempts is the number of ticks for which a sidecar that has no heartbeat tries to reach the cluster before it adds a learner.
+const joinAttempts = 14
+
+// separates lets the etcd of a joining member form a separate cluster. This happens in two cases. The cluster has no leader when the sidecar
+// requests the member list for the configuration of etcd. Or it has none for a minute, and the sidecar adds no learner. A restarted etcd
+// keeps the separate data.
+func (c *Cluster) separates(pod *etcdcluster.Pod, volume *Volume) bool {
+	process, member := c.Process(pod.UID), c.Member(pod.Ordinal)
+	if process.IsSeparate || process.ClusterSize == 1 {
+		return false
+	}
+	hasHeartbeat := slices.ContainsFunc(c.Objects.MemberLeases, func(l etcdcluster.Lease) bool {
+		return l.Name == helper.MemberName(c.Etcd, pod.Ordinal) && l.Holder != ""
+	})
+	if hasRun := member != nil && member.Started || member == nil && volume.Member != 0; !hasRun && !hasHeartbeat {
+		process.Unanswered++
+	}
+	if !volume.Separate && process.Unanswered < joinAttempts && (member == nil || member.Started || !process.IsJoining) {
+		return false
+	}
+	volume.Separate, process.IsSeparate = true, true
+
+	return true
 }
 
 // setUnready ends the readiness of a pod. The time of the condition changes only with its status.

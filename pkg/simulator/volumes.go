@@ -28,6 +28,8 @@ type Volume struct {
 	Node string
 	// Member is the ID of the member whose data the volume holds. 0: none.
 	Member uint64
+	// Separate is true if etcd has formed a separate cluster on the volume instead of joining. The member never ran then.
+	Separate bool
 	// Lost is true when the volume does not exist any more.
 	Lost bool
 	// Size is the size of the file system in bytes. 0: there is none yet.

@@ -57,6 +57,7 @@ var operationKinds = []struct {
 }{
 	{plan.StageRestore, "restore"},
 	{plan.StageReplaceVolume, "repair"},
+	{plan.StageReplaceLearner, "repair"},
 	{plan.StageQuorumLost, "outage"},
 	{plan.StageCreate, "create"},
 	{plan.StageWakeUp, "wake"},
