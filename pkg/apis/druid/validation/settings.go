@@ -102,12 +102,23 @@ func validateImage(image *string, at *field.Path) field.ErrorList {
 	return field.ErrorList{field.Required(at, "name an image, or remove the field to take the operator's")}
 }
 
+// usedNames are the files and directories of the data volume that etcd, its wrapper and the sidecar use, and that of file systems.
+var usedNames = []string{"new.etcd", "new.etcd.part", "restoration.temp", "safe_guard", "exit_code", "validation_marker", "lost+found"}
+
+// validateTempDir refuses a directory with other content: etcd-backup-restore deletes the directory after each initialization, from v0.38 on.
 func validateTempDir(dir *string, at *field.Path) field.ErrorList {
-	if dir == nil || strings.HasPrefix(path.Clean(*dir), dataMountPath+"/") {
+	if dir == nil {
 		return nil
 	}
+	below, isBelow := strings.CutPrefix(path.Clean(*dir), dataMountPath+"/")
+	if !isBelow {
+		return field.ErrorList{field.Invalid(at, *dir, "must lie below "+dataMountPath+", the only volume that the sidecar can write large files to")}
+	}
+	if name, _, _ := strings.Cut(below, "/"); slices.Contains(usedNames, name) {
+		return field.ErrorList{field.Invalid(at, *dir, "must be a directory for temporary files only, for example "+dataMountPath+"/temp: the sidecar deletes the directory at each start, and "+name+" contains other files")}
+	}
 
-	return field.ErrorList{field.Invalid(at, *dir, "must lie below "+dataMountPath+", the only volume that the sidecar can write large files to")}
+	return nil
 }
 
 func validatePositive(quantity *resource.Quantity, at *field.Path) field.ErrorList {
