@@ -229,6 +229,17 @@ func (p Pod) HasStarted() bool {
 	})
 }
 
+// RunsSince is when the current run of the container with the name began. Zero: the container does not run.
+func (p Pod) RunsSince(name string) time.Time {
+	for _, container := range p.Containers {
+		if container.Name == name && container.State == ContainerRunning {
+			return container.StartedAt
+		}
+	}
+
+	return time.Time{}
+}
+
 // SidecarStartedAt is when the sidecar of the pod started last; before it ever ran, when the pod was created.
 func (p Pod) SidecarStartedAt() time.Time {
 	since := p.CreationTime

@@ -57,7 +57,7 @@ func gateApplied(p plan.Plan, rendering etcdcluster.Rendering, o etcdcluster.Obs
 	switch {
 	case !isShown && isReportedApplied(o.ManagedResource):
 		return requesting(applying(p), o.ManagedResource, "; the StatefulSet has another rendering although the latest one was applied")
-	case p.Stage == plan.StageReplaceVolume && p.Step != nil && o.ManagedResource.IsRefused():
+	case (p.Stage == plan.StageReplaceVolume || p.Stage == plan.StageReplaceLearner) && p.Step != nil && o.ManagedResource.IsRefused():
 		return p
 	case !isShown, !o.ManagedResource.IsApplied():
 		return waiting(applying(p), applied(o.ManagedResource))

@@ -116,8 +116,8 @@ var _ = Describe("Against", func() {
 		Expect(string(repair.Stage)).To(Equal("Apply"))
 	})
 
-	It("does not let a volume that is lost wait for what cannot be applied, but for what is being applied", func() {
-		repair := plan.Plan{Stage: plan.StageReplaceVolume, Render: true, Step: plan.ReplaceClaim{Meta: plan.Meta{Object: "main-main-1", UID: "claim-1"}}}
+	DescribeTable("does not let a repair wait for what cannot be applied, but for what is being applied", func(stage plan.Stage, step plan.Step) {
+		repair := plan.Plan{Stage: stage, Render: true, Step: step}
 		gated := func(applied etcdcluster.ConditionFact) plan.Plan {
 			return planner.Gate(repair, rendered, observed(func(o *etcdcluster.Observation) {
 				o.StatefulSet.Rendering.Checksum, o.ManagedResource.GenerationObserved, o.ManagedResource.Applied = "old", false, applied
@@ -125,7 +125,10 @@ var _ = Describe("Against", func() {
 		}
 		Expect(gated(etcdcluster.ConditionFact{Status: "False", Message: "no permission"}).Step).To(Equal(repair.Step))
 		Expect(gated(etcdcluster.ConditionFact{Status: "Progressing"}).Step).To(BeNil())
-	})
+	},
+		Entry("of a lost volume", plan.StageReplaceVolume, plan.ReplaceClaim{Meta: plan.Meta{Object: "main-main-1", UID: "claim-1"}}),
+		Entry("of a member that cannot join", plan.StageReplaceLearner, plan.DeletePod{Meta: plan.Meta{Object: "main-1", UID: "pod-1"}}),
+	)
 
 	It("leaves a plan alone that renders nothing", func() {
 		waiting := plan.Plan{Stage: "WaitForSecrets", WaitsFor: "Secret ca"}

@@ -101,13 +101,14 @@ var _ = Describe("For multiple members", func() {
 			o.Etcd.MemberList[2].Name, o.Etcd.MemberList[2].Learner = "", true
 			o.MemberLeases = []etcdcluster.Lease{{Name: "main-2"}}
 			o.Pods[2].Containers[0].StartedAt = now.Add(-etcdcluster.MemberStartTimeout)
+			o.Pods[2].Containers = append(o.Pods[2].Containers, etcdcluster.Container{Name: "backup-restore", State: "Running", StartedAt: now.Add(-etcdcluster.MemberStartTimeout)})
 		})
 		deletes := plan.DeletePod{Meta: plan.Meta{Object: "main-2", UID: "uid-of-main-2"}}
 		delisted := func() { o.Etcd.MemberList = o.Etcd.MemberList[:2] }
 
 		It("gets a new pod", func() {
 			Expect(p().Step).To(Equal(deletes), p().Reason)
-			Expect(p().Reason).To(Equal("2 of 2 healthy; main-2 has not joined within 2m0s: its etcd may have formed a separate cluster, and joins with a new pod"))
+			Expect(p().Reason).To(Equal("2 of 2 healthy; main-2 has not joined within 2m0s: its etcd may have formed a separate cluster, and its pod is replaced"))
 			Expect(planner.ForRepair(etcd, o, now).Step).To(Equal(deletes), "no annotation is needed")
 			delisted()
 			Expect(p().Step).To(Equal(deletes), p().Reason)
@@ -120,9 +121,7 @@ var _ = Describe("For multiple members", func() {
 			Expect(planner.ForRepair(etcd, o, now).RequeueAfter).To(Equal(5 * time.Second))
 		},
 			Entry("the etcd container started", func(at time.Time) { o.Pods[2].Containers[0].StartedAt = at }),
-			Entry("the sidecar started", func(at time.Time) {
-				o.Pods[2].Containers = append(o.Pods[2].Containers, etcdcluster.Container{Name: "backup-restore", StartedAt: at})
-			}),
+			Entry("the sidecar started", func(at time.Time) { o.Pods[2].Containers[1].StartedAt = at }),
 			Entry("a healthy member became ready", func(at time.Time) { o.Pods[1].ReadyChangedAt = at }),
 		)
 
@@ -138,11 +137,23 @@ var _ = Describe("For multiple members", func() {
 			Entry("its etcd waits for the next start", func() {
 				o.Pods[2].Containers[0].State, o.Pods[2].Containers[0].Restarts = etcdcluster.ContainerWaiting, 1
 			}),
+			Entry("its sidecar does not run", func() { o.Pods[2].Containers[1].State = etcdcluster.ContainerWaiting }),
+			Entry("another member is not healthy: etcd refuses to add a learner then", func() {
+				o.Etcd.MemberList = append(o.Etcd.MemberList, etcdcluster.ListedMember{ID: 0xa4, Name: "main-3"})
+			}),
 			Entry("its node is unreachable", func() { o.Pods[2].ContainersReady = true }),
 			Entry("no pod is ready: its sidecar cannot reach the cluster", func() { o.Pods[0].Ready, o.Pods[1].Ready = false, false }),
 			Entry("it was a member before", func() {
 				delisted()
 				o.MemberLeases[0].Holder = "a3:Member"
+			}),
+			Entry("it is a recorded voting member", func() {
+				delisted()
+				o.State.Evidence = &state.Evidence{Voters: []state.Voter{{Name: "main-2"}}}
+			}),
+			Entry("its Lease does not exist", func() {
+				delisted()
+				o.MemberLeases = nil
 			}),
 			Entry("another learner joins", func() { o.Etcd.MemberList[2].PeerURLs = []string{"http://main-3.main-peer.demo.svc:2380"} }),
 			Entry("its claim is older than the Etcd", func() {

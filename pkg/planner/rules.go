@@ -66,7 +66,7 @@ func ForAccepted(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.T
 }
 
 // ForRepair decides for a canonical Etcd whose spec is not rolled out now, because it is refused or no annotation requests it yet. The
-// rendering stays as it is. Only a lost volume and the pod of a member that cannot join are replaced, because neither depends on the spec.
+// rendering stays as it is. Only a lost volume and the pod of a member that cannot join are replaced: both have the same cause and result with each spec.
 func ForRepair(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) plan.Plan {
 	p, decided := guardFacts(etcd, o)
 	count := etcdcluster.RenderedReplicas(o)

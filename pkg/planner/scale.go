@@ -14,6 +14,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/peers"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 // promoteLearner promotes a learner as soon as it has caught up. Its sidecar would do so half a minute later. Before its first attempt the
@@ -59,7 +60,7 @@ func replaceLearner(v view, p plan.Plan) (plan.Plan, bool) {
 			continue
 		}
 		p.Stage = plan.StageReplaceLearner
-		p.Reason = fmt.Sprintf("%s; %s has not joined within %s: its etcd may have formed a separate cluster, and joins with a new pod",
+		p.Reason = fmt.Sprintf("%s; %s has not joined within %s: its etcd may have formed a separate cluster, and its pod is replaced",
 			v.quorumStatus(), member.Name, etcdcluster.MemberStartTimeout)
 		p.Step = deletePod(*member.Pod)
 
@@ -69,18 +70,19 @@ func replaceLearner(v view, p plan.Plan) (plan.Plan, bool) {
 	return p, false
 }
 
-// joinDeadline returns when a member that has not joined counts as one that has formed a separate cluster. Its sidecar has reached the cluster
-// before, because the pods of the healthy members have been ready for that long. It must not be one that the leader has contacted: a
-// member that lost entries of its log does not start. Zero: the member has joined, or something else prevents it.
+// joinDeadline returns when a member that has not joined counts as one that has formed a separate cluster. The time begins when its containers
+// and the other members are ready: a sidecar that has reached the cluster adds its learner within that time. A learner that the leader has
+// contacted must stay, because a member that lost entries of its log does not start. Zero: the member has joined, or something else
+// prevents it.
 func joinDeadline(v view, m etcdcluster.Member) time.Time {
-	if !v.isMemberListKnown() || v.readyPods() == 0 || !isEtcdStopped(m) || !mayJoin(v, m) {
+	if !v.isMemberListKnown() || v.joined == 0 && v.readyPods() == 0 || !isEtcdStopped(m) || !mayJoin(v, m) {
 		return time.Time{}
 	}
-	i := slices.IndexFunc(m.Pod.Containers, func(c etcdcluster.Container) bool { return c.Name == etcdcluster.ContainerEtcd })
-	if i < 0 || m.Pod.Containers[i].State != etcdcluster.ContainerRunning || m.Pod.Containers[i].StartedAt.IsZero() {
+	etcd, sidecar := m.Pod.RunsSince(etcdcluster.ContainerEtcd), m.Pod.RunsSince(etcdcluster.ContainerBackupRestore)
+	if etcd.IsZero() || sidecar.IsZero() {
 		return time.Time{}
 	}
-	since := etcdcluster.Later(m.Pod.Containers[i].StartedAt, m.Pod.SidecarStartedAt())
+	since := etcdcluster.Later(etcd, sidecar)
 	for _, other := range v.members {
 		if other.IsHealthy() && other.Pod != nil {
 			since = etcdcluster.Later(since, other.Pod.ReadinessSince())
@@ -90,17 +92,23 @@ func joinDeadline(v view, m etcdcluster.Member) time.Time {
 	return since.Add(etcdcluster.MemberStartTimeout)
 }
 
-// mayJoin is true for a member that has never been part of the cluster, and that etcd allows to join. etcd publishes the name of a learner as
-// soon as the leader has contacted it, before it has caught up. An existing claim of an earlier Etcd may have data of another cluster.
+// mayJoin is true for a member that has never been part of the cluster, and that etcd allows to join. etcd adds a learner only if all voting
+// members are healthy, and if there is no other learner. etcd publishes the name of a learner as soon as the leader has contacted it, before it has caught up. An existing
+// claim of an earlier Etcd may have data of another cluster.
 func mayJoin(v view, m etcdcluster.Member) bool {
+	if v.joined == 0 && v.healthy < v.size {
+		return false
+	}
 	if m.Listed != nil {
 		return m.Listed.Learner && m.Listed.Name == "" && peers.IsRegisteredWith(m, peers.OwnURLs(v.etcd, m))
 	}
-	claim := v.o.ClaimFor(m.Ordinal)
+	claim, recorded := v.o.ClaimFor(m.Ordinal), v.o.State.Evidence
 	isNew := claim != nil && claim.Exists && !claim.CreationTime.Before(v.etcd.CreationTimestamp.Time)
 	isLearnerListed := slices.ContainsFunc(v.o.Etcd.MemberList, func(listed etcdcluster.ListedMember) bool { return listed.Learner })
+	hasVoted := m.Lease == nil || m.Lease.Holder != "" ||
+		recorded != nil && slices.ContainsFunc(recorded.Voters, func(voter state.Voter) bool { return isMember(voter, m) })
 
-	return isNew && m.Lease != nil && m.Lease.Holder == "" && !isLearnerListed
+	return isNew && !hasVoted && !isLearnerListed
 }
 
 // startPendingLearner starts the next member if it has joined already and other members are missing in the member list. This happens in a

@@ -32,6 +32,9 @@ func (c *Cluster) sidecars() bool {
 }
 
 func (c *Cluster) sidecar(pod *etcdcluster.Pod, volume *Volume) bool {
+	if c.Leader != 0 {
+		c.Process(pod.UID).Unanswered = 0
+	}
 	if volume.Separate && c.Leader != 0 {
 		volume.Separate = c.Process(pod.UID).IsSeparate // a sidecar that reaches the cluster when it starts deletes the data
 
@@ -153,9 +156,9 @@ func (c *Cluster) bootstrap(pod *etcdcluster.Pod, volume *Volume) bool {
 	return true
 }
 
-// addLearner adds the member of a pod as a learner. etcd refuses a second one.
+// addLearner adds the member of a pod as a learner. etcd refuses a second one, and each while a voting member is disconnected.
 func (c *Cluster) addLearner(pod *etcdcluster.Pod, volume *Volume) bool {
-	if slices.ContainsFunc(c.Members, func(m *Member) bool { return m.Learner }) {
+	if slices.ContainsFunc(c.Members, func(m *Member) bool { return m.Learner || c.RunningMember(m.Ordinal) == nil || !c.IsConnected(m) }) {
 		return false
 	}
 	c.nextID++

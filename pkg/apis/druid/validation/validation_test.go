@@ -151,12 +151,14 @@ var _ = Describe("ValidateEtcd", func() {
 			func(e *druidv1alpha1.Etcd) { e.Spec.Backup.SnapstoreTempDir = new("/var/etcd/data/../../tmp") }),
 		Entry("temporary files outside of the data volume", "spec.backup.snapstoreTempDir", "/var/etcd/data",
 			func(e *druidv1alpha1.Etcd) { e.Spec.Backup.SnapstoreTempDir = new("/var/etcd/database") }),
-		Entry("temporary files in the data directory", "spec.backup.snapstoreTempDir", "the sidecar deletes the directory at each start, and new.etcd contains other files",
+		Entry("temporary files in the data directory", "spec.backup.snapstoreTempDir", "the sidecar deletes the directory at each start, and new.etcd has another purpose",
 			func(e *druidv1alpha1.Etcd) { e.Spec.Backup.SnapstoreTempDir = new("/var/etcd/data/new.etcd") }),
-		Entry("temporary files below the data directory", "spec.backup.snapstoreTempDir", "the sidecar deletes the directory at each start, and new.etcd contains other files",
+		Entry("temporary files below the data directory", "spec.backup.snapstoreTempDir", "the sidecar deletes the directory at each start, and new.etcd has another purpose",
 			func(e *druidv1alpha1.Etcd) {
 				e.Spec.Backup.SnapstoreTempDir = new("/var/etcd/data/temp/../new.etcd/member/")
 			}),
+		Entry("temporary files in a file of the sidecar", "spec.backup.snapstoreTempDir", "safe_guard has another purpose",
+			func(e *druidv1alpha1.Etcd) { e.Spec.Backup.SnapstoreTempDir = new("/var/etcd/data/safe_guard") }),
 		Entry("a prefix that leaves the container", "spec.backup.store.prefix", "leave out", fixture.WithStore("S3"),
 			func(e *druidv1alpha1.Etcd) { e.Spec.Backup.Store.Prefix = "a/../../b" }),
 	)
