@@ -7,6 +7,7 @@ package planner_test
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -164,6 +165,42 @@ var _ = Describe("For multiple members", func() {
 				delisted()
 				unreachable(1)
 			}),
+		)
+	})
+
+	Describe("a learner that gets no data from the leader", func() {
+		BeforeEach(func() {
+			unreachable(2)
+			o.Etcd.MemberList[2].Learner = true
+			o.Pods[2].Containers[0].StartedAt = now.Add(-etcdcluster.MemberStartTimeout)
+			o.Etcd.Members[0].RaftTerm, o.Etcd.Members[1].RaftTerm = 5, 5
+			o.State.Evidence = &state.Evidence{Term: 5}
+		})
+		moves := plan.MoveLeader{Meta: plan.Meta{Object: "main-0", UID: "uid-of-main-0"}, To: 0xa2, ToName: "main-1"}
+
+		It("gets another leader, which has no connection to its previous pod", func() {
+			Expect(p().Step).To(Equal(moves), p().Reason)
+			Expect(p().Reason).To(Equal("2 of 2 healthy; leader main-0 has sent no data to learner main-2 for 2m0s, perhaps because the connection is to its previous pod; main-1 becomes the leader"))
+			Expect(planner.ForRepair(etcd, o, now).Step).To(BeNil())
+		})
+
+		DescribeTable("keeps its leader if", func(change func()) {
+			change()
+			Expect(p().Step).NotTo(BeAssignableToTypeOf(moves), p().Reason)
+		},
+			Entry("the leadership has changed since the last record", func() { o.Etcd.Members[0].RaftTerm = 6 }),
+			Entry("no term is recorded", func() { o.State.Evidence.Term = 0 }),
+			Entry("nothing is recorded", func() { o.State.Evidence = nil }),
+			Entry("its etcd has just started", func() { o.Pods[2].Containers[0].StartedAt = now.Add(time.Second - etcdcluster.MemberStartTimeout) }),
+			Entry("leaders have changed often enough", func() { o.Pods[2].Containers[0].StartedAt = now.Add(-5 * etcdcluster.MemberStartTimeout) }),
+			Entry("it responds", func() { o.Etcd.Members[2].Reachable = true }),
+			Entry("it is a voting member", func() { o.Etcd.MemberList[2].Learner = false }),
+			Entry("the leader has not contacted it", func() { o.Etcd.MemberList[2].Name = "" }),
+			Entry("no other voting member is healthy", func() {
+				o.Etcd.MemberList = slices.Delete(o.Etcd.MemberList, 1, 2)
+				unreachable(1)
+			}),
+			Entry("a member is being defragmented", func() { o.Defragmentation = "task" }),
 		)
 	})
 

@@ -240,7 +240,7 @@ func planMultiMember(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now ti
 		return p
 	}
 	held, isHeld := holdPeers(v, p)
-	if decided, is := firstDecision(v, p, haltOnClusterIDMismatch, withoutQuorum, endUnfinishedInspection, replaceLostVolumes, replaceRenderedAlone, unblockSnapshot, promoteLearner, replaceLearner); is {
+	if decided, is := firstDecision(v, p, haltOnClusterIDMismatch, withoutQuorum, endUnfinishedInspection, replaceLostVolumes, replaceRenderedAlone, unblockSnapshot, promoteLearner, replaceLearner, moveLeaderOfLearner); is {
 		decided.Render = decided.Render && !isHeld
 
 		return decided

@@ -92,6 +92,48 @@ func joinDeadline(v view, m etcdcluster.Member) time.Time {
 	return since.Add(etcdcluster.MemberStartTimeout)
 }
 
+// maxTransferTime is how long a learner may wait for its first data before the leader stays although the data does not arrive.
+const maxTransferTime = 5 * etcdcluster.MemberStartTimeout
+
+// moveLeaderOfLearner transfers the leadership if a learner that the leader has contacted does not get its first data. The leader may send it
+// over a connection to an earlier pod of the member, whose node has failed. etcd reuses connections by host name, and a raft snapshot has no
+// timeout. TCP gives up after 15 minutes. The next leader uses other connections. A transfer that is only slow starts again. The leadership
+// is therefore transferred once for each recorded term, and not after maxTransferTime.
+func moveLeaderOfLearner(v view, p plan.Plan) (plan.Plan, bool) {
+	recorded := v.o.State.Evidence
+	if !v.isMemberListKnown() || v.healthy < v.size || v.o.Defragmentation != "" || recorded == nil || recorded.Term == 0 {
+		return p, false
+	}
+	isLeader := func(m etcdcluster.Member) bool { return m.IsHealthy() && m.Endpoint.IsLeader() }
+	isCandidate := func(m etcdcluster.Member) bool {
+		return m.IsHealthy() && !m.Endpoint.IsLeader() && m.Pod != nil && !m.Pod.Deleting
+	}
+	leader, next := slices.IndexFunc(v.members, isLeader), slices.IndexFunc(v.members, isCandidate)
+	learner := slices.IndexFunc(v.members, func(m etcdcluster.Member) bool { return isAwaitingData(v, m) })
+	if learner < 0 || leader < 0 || next < 0 || v.members[leader].Pod == nil || v.members[leader].Endpoint.RaftTerm != recorded.Term {
+		return p, false
+	}
+	from, to := v.members[leader], v.members[next]
+	p.Stage = plan.StageWaitForMembers
+	p.Reason = fmt.Sprintf("%s; leader %s has sent no data to learner %s for %s, perhaps because the connection is to its previous pod; %s becomes the leader",
+		v.quorumStatus(), from.Name, v.members[learner].Name, etcdcluster.MemberStartTimeout, to.Name)
+	p.Step = plan.MoveLeader{Meta: plan.Meta{Object: from.Pod.Name, UID: from.Pod.UID}, To: to.ID(), ToName: to.Name}
+
+	return p, true
+}
+
+// isAwaitingData is true for a learner that the leader has contacted, and whose etcd does not respond although it has run for a while. etcd
+// responds when it has applied its first data.
+func isAwaitingData(v view, m etcdcluster.Member) bool {
+	if m.Listed == nil || !m.Listed.Learner || m.Listed.Name == "" || !isEtcdStopped(m) {
+		return false
+	}
+	since := m.Pod.RunsSince(etcdcluster.ContainerEtcd)
+	running := v.now.Sub(since)
+
+	return !since.IsZero() && running >= etcdcluster.MemberStartTimeout && running < maxTransferTime
+}
+
 // mayJoin is true for a member that has never been part of the cluster, and that etcd allows to join. etcd adds a learner only if all voting
 // members are healthy, and if there is no other learner. etcd publishes the name of a learner as soon as the leader has contacted it, before it has caught up. An existing
 // claim of an earlier Etcd may have data of another cluster.
