@@ -79,6 +79,14 @@ var _ = Describe("From", func() {
 		Expect(o.Pods[0].Containers).To(HaveLen(2), "the observation of the caller stays")
 	})
 
+	It("restarts etcd in a pod without a sidecar", func() {
+		observed(3)
+		c := simulator.From(o, etcd, now, nil)
+		c.StopEtcd(1)
+		c.Tick()
+		Expect(c.Observe().Pods[1].Containers).To(ContainElement(And(HaveField("Name", "etcd"), HaveField("State", etcdcluster.ContainerRunning))))
+	})
+
 	It("keeps a member of another cluster", func() {
 		observed(3)
 		o.Etcd.Members[2].ClusterID++

@@ -174,8 +174,11 @@ func (c *Cluster) runContainers(pod *etcdcluster.Pod) {
 	isHeld := container.State != etcdcluster.ContainerRunning && c.appliedSize() == 1 && volume != nil && volume.Member != 0
 	process.WaitsForStore = c.Store.Down && helper.IsStoreConfigured(c.Etcd) && (process.WaitsForStore || isHeld)
 	if container.State != etcdcluster.ContainerRunning {
-		sidecar := &pod.Containers[slices.IndexFunc(pod.Containers, func(c etcdcluster.Container) bool { return c.Name == etcdcluster.ContainerBackupRestore })]
-		sidecar.State, sidecar.StartedAt = etcdcluster.ContainerRunning, c.now
+		for i := range pod.Containers {
+			if sidecar := &pod.Containers[i]; sidecar.Name == etcdcluster.ContainerBackupRestore {
+				sidecar.State, sidecar.StartedAt = etcdcluster.ContainerRunning, c.now
+			}
+		}
 		container.StartedAt, process.IsJoining, process.Unanswered, process.IsSeparate = c.now, false, 0, false
 	}
 	container.State, container.Reason = etcdcluster.ContainerRunning, ""
