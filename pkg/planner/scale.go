@@ -135,8 +135,8 @@ func isAwaitingData(v view, m etcdcluster.Member) bool {
 }
 
 // mayJoin is true for a member that has never been part of the cluster, and that etcd allows to join. etcd adds a learner only if all voting
-// members are healthy, and if there is no other learner. etcd publishes the name of a learner as soon as the leader has contacted it, before it has caught up. An existing
-// claim of an earlier Etcd may have data of another cluster.
+// members are healthy, and if there is no other learner. It publishes the name of a learner as soon as the leader has contacted it, before
+// it has caught up. An existing claim of an earlier Etcd may have data of another cluster.
 func mayJoin(v view, m etcdcluster.Member) bool {
 	if v.joined == 0 && v.healthy < v.size {
 		return false

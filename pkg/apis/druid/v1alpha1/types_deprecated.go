@@ -114,7 +114,8 @@ type DeprecatedBackupFields struct {
 	// Deprecated: use spec.backup.image.
 	// +optional
 	ImageVersion *string `json:"imageVersion,omitempty"`
-	// SnapstoreTempDir is the directory, in the data volume, of the sidecar's temporary files. Unset: /var/etcd/data/temp.
+	// SnapstoreTempDir is the directory, in the data volume, of the sidecar's temporary files. The sidecar deletes it at each start, so
+	// it must not be a directory with other data. Unset: /var/etcd/data/temp.
 	//
 	// Deprecated: leave it out. Honoured, since there is no other field for it.
 	// +optional

@@ -102,8 +102,8 @@ func validateImage(image *string, at *field.Path) field.ErrorList {
 	return field.ErrorList{field.Required(at, "name an image, or remove the field to take the operator's")}
 }
 
-// usedNames are the files and directories of the data volume that etcd, its wrapper and the sidecar use, and that of file systems.
-var usedNames = []string{"new.etcd", "new.etcd.part", "restoration.temp", "safe_guard", "exit_code", "validation_marker", "lost+found"}
+// reservedNames are the files and directories in the data volume that etcd, etcd-wrapper, the sidecar and file systems use.
+var reservedNames = []string{"new.etcd", "new.etcd.part", "restoration.temp", "safe_guard", "exit_code", "validation_marker", "lost+found"}
 
 // validateTempDir refuses a directory with other content: newer versions of etcd-backup-restore, such as v0.41.2, delete the directory after
 // each initialization.
@@ -115,7 +115,7 @@ func validateTempDir(dir *string, at *field.Path) field.ErrorList {
 	if !isBelow {
 		return field.ErrorList{field.Invalid(at, *dir, "must lie below "+dataMountPath+", the only volume that the sidecar can write large files to")}
 	}
-	if name, _, _ := strings.Cut(below, "/"); slices.Contains(usedNames, name) {
+	if name, _, _ := strings.Cut(below, "/"); slices.Contains(reservedNames, name) {
 		return field.ErrorList{field.Invalid(at, *dir, "must be a directory for temporary files only, for example "+dataMountPath+"/temp: the sidecar deletes the directory at each start, and "+name+" has another purpose")}
 	}
 
