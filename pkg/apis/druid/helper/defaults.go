@@ -137,3 +137,17 @@ func durationOr(duration *metav1.Duration, otherwise time.Duration) time.Duratio
 
 	return duration.Duration
 }
+
+// EtcdVersion returns the minor version of etcd that the spec requests. Empty: none.
+func EtcdVersion(etcd *druidv1alpha1.Etcd) string {
+	if etcd.Spec.Etcd.Version == nil {
+		return ""
+	}
+
+	return *etcd.Spec.Etcd.Version
+}
+
+// HasOwnImage is true if the spec names an image of etcd-wrapper or of etcd-backup-restore. The operator does not know the version of etcd in it.
+func HasOwnImage(etcd *druidv1alpha1.Etcd) bool {
+	return etcd.Spec.Etcd.Image != nil || etcd.Spec.Backup.Image != nil
+}

@@ -50,9 +50,16 @@ type EtcdConfig struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65535
 	WrapperPort *int32 `json:"wrapperPort,omitempty"`
-	// Image is the full image reference of etcd-wrapper. Unset: the operator's.
+	// Image is the full image reference of etcd-wrapper. Unset: the operator's image for the version of etcd.
 	// +optional
 	Image *string `json:"image,omitempty"`
+	// Version is the minor version of etcd. It selects the images of the operator for etcd-wrapper and etcd-backup-restore, and the options of
+	// etcd. Unset: a new cluster gets the operator's default. A running cluster keeps its version, or is upgraded to a newer default when its next
+	// generation is rolled out. The version only decreases if this field requests it. The operator changes it member by member
+	// when all members are healthy, after a full snapshot was verified.
+	// +optional
+	// +kubebuilder:validation:Enum="3.4";"3.5"
+	Version *string `json:"version,omitempty"`
 	// AuthSecretRef has no effect.
 	// +optional
 	AuthSecretRef *corev1.SecretReference `json:"authSecretRef,omitempty"`
@@ -95,7 +102,7 @@ type EtcdConfig struct {
 	// +optional
 	ClientService *ClientService `json:"clientService,omitempty"`
 	// BackendBboltFreelistType is the kind of free list of etcd's database. Unset: array. Rendered as etcd's
-	// `backend-bbolt-freelist-type`, which etcd knows from 3.5 on.
+	// `backend-bbolt-freelist-type`, and with etcd 3.4 as `experimental-backend-bbolt-freelist-type`.
 	// +optional
 	BackendBboltFreelistType *BboltFreelistType `json:"backendBboltFreelistType,omitempty"`
 	// BootstrapWithExistingCluster makes the members join a cluster that exists elsewhere. Settable on creation only;

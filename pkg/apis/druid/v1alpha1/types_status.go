@@ -86,6 +86,15 @@ type EtcdMemberStatus struct {
 	Reason string `json:"reason"`
 	// LastTransitionTime is when Status last changed its value.
 	LastTransitionTime metav1.Time `json:"lastTransitionTime"`
+	// EtcdVersion is the version of etcd that the member reports, for example 3.5.27. Unset: the member does not respond.
+	// +optional
+	EtcdVersion *string `json:"etcdVersion,omitempty"`
+	// WrapperVersion is the tag or the digest of the image of etcd-wrapper in the pod of the member. Unset: there is no pod.
+	// +optional
+	WrapperVersion *string `json:"wrapperVersion,omitempty"`
+	// SidecarVersion is the tag or the digest of the image of etcd-backup-restore in the pod of the member. Unset: there is no pod.
+	// +optional
+	SidecarVersion *string `json:"sidecarVersion,omitempty"`
 }
 
 // EtcdMemberConditionStatus is the state of a member.

@@ -27,8 +27,8 @@ type TLSConfig struct {
 type PeerTLSConfig struct {
 	TLSConfig `json:",inline"`
 
-	// SkipClientSANVerification accepts every client certificate that the peer CA signed, whatever names it carries.
-	// Unset: false.
+	// SkipClientSANVerification makes etcd 3.6 and newer accept each client certificate that the peer CA has signed, regardless of its names.
+	// etcd 3.4 and 3.5 have no such option in their configuration file. There it has no effect. Unset: false.
 	// +optional
 	SkipClientSANVerification *bool `json:"skipClientSANVerification,omitempty"`
 }

@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/etcdversion"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
@@ -35,8 +36,18 @@ func validateEtcdConfig(etcd *druidv1alpha1.Etcd, spec *field.Path) field.ErrorL
 		validateLonger(config.HeartbeatDuration, 0, etcdPath.Child("heartbeatDuration")),
 		validateLonger(config.EtcdDefragTimeout, 0, etcdPath.Child("etcdDefragTimeout")),
 		validateImage(config.Image, etcdPath.Child("image")),
+		validateVersion(config.Version, etcdPath.Child("version")),
 		validateRetention(etcd, spec.Child("sharedConfig", "autoCompactionRetention")),
 	)
+}
+
+// validateVersion rejects versions of etcd for which the operator has no images. A CustomResourceDefinition of another version does not.
+func validateVersion(version *string, path *field.Path) field.ErrorList {
+	if version == nil || etcdversion.IsSupported(*version) {
+		return nil
+	}
+
+	return field.ErrorList{field.NotSupported(path, *version, etcdversion.Supported())}
 }
 
 func validateBackup(etcd *druidv1alpha1.Etcd, backupPath *field.Path) field.ErrorList {
