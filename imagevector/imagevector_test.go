@@ -12,9 +12,10 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/gardener/gardener-extension-etcd-druid/imagevector"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/etcdversion"
 )
 
-var _ = Describe("Images", func() {
+var _ = Describe("Sets", func() {
 	overwrite := func(content string) {
 		path := filepath.Join(GinkgoT().TempDir(), "images.yaml")
 		Expect(os.WriteFile(path, []byte(content), 0o600)).To(Succeed())
@@ -26,31 +27,46 @@ var _ = Describe("Images", func() {
 		Expect(os.Unsetenv("IMAGEVECTOR_OVERWRITE")).To(Succeed())
 	})
 
-	It("should return the built-in references", func() {
-		images, err := imagevector.Images()
+	It("should have built-in references for each supported version of etcd", func() {
+		sets, err := imagevector.Sets()
 		Expect(err).NotTo(HaveOccurred())
-		Expect(images.EtcdWrapper).To(MatchRegexp(`^[a-z.-]+/.*/etcd-wrapper:v\d+\.\d+\.\d+$`))
-		Expect(images.BackupRestore).To(MatchRegexp(`^[a-z.-]+/.*/etcdbrctl:v\d+\.\d+\.\d+$`))
-		Expect(images.Init).To(MatchRegexp(`^[a-z.-]+/.*/alpine:\d+\.\d+\.\d+$`))
+		Expect(sets).To(HaveLen(len(etcdversion.Supported())))
+
+		for _, minor := range etcdversion.Supported() {
+			Expect(sets[minor].EtcdWrapper).To(MatchRegexp(`^[a-z.-]+/.*/etcd-wrapper:v\d+\.\d+\.\d+$`), minor)
+			Expect(sets[minor].BackupRestore).To(MatchRegexp(`^[a-z.-]+/.*/etcdbrctl:v\d+\.\d+\.\d+$`), minor)
+			Expect(sets[minor].Init).To(MatchRegexp(`^[a-z.-]+/.*/alpine:\d+\.\d+\.\d+$`), minor)
+		}
+
+		Expect(sets[etcdversion.V35].EtcdWrapper).NotTo(Equal(sets[etcdversion.V34].EtcdWrapper))
+		Expect(sets[etcdversion.V35].BackupRestore).NotTo(Equal(sets[etcdversion.V34].BackupRestore))
 	})
 
-	It("should replace only what the overwrite names", func() {
-		builtIn, err := imagevector.Images()
-		Expect(err).NotTo(HaveOccurred())
-		overwrite("images:\n- name: etcd-backup-restore\n  ref: example.com/br:v9\n")
+	DescribeTable("should replace only what the overwrite names, in the set of its version",
+		func(name, minor string) {
+			expected, err := imagevector.Sets()
+			Expect(err).NotTo(HaveOccurred())
 
-		images, err := imagevector.Images()
-		Expect(err).NotTo(HaveOccurred())
-		Expect(images).To(Equal(imagevector.Set{EtcdWrapper: builtIn.EtcdWrapper, BackupRestore: "example.com/br:v9", Init: builtIn.Init}))
-	})
+			replaced := expected[minor]
+			replaced.BackupRestore = "example.com/br:v9"
+			expected[minor] = replaced
+			overwrite("images:\n- name: " + name + "\n  ref: example.com/br:v9\n")
+
+			sets, err := imagevector.Sets()
+			Expect(err).NotTo(HaveOccurred())
+			Expect(sets).To(Equal(expected))
+		},
+		Entry("etcd 3.4", "etcd-backup-restore", "3.4"),
+		Entry("etcd 3.5", "etcd-backup-restore-next", "3.5"),
+	)
 
 	DescribeTable("should keep the digest of an overwrite, and add none",
 		func(entry, reference string) {
 			overwrite("images:\n- name: etcd-backup-restore\n" + entry)
 
-			images, err := imagevector.Images()
+			sets, err := imagevector.Sets()
 			Expect(err).NotTo(HaveOccurred())
-			Expect(images.BackupRestore).To(Equal(reference))
+			Expect(sets[etcdversion.V34].BackupRestore).To(Equal(reference))
 		},
 		Entry("a reference with a digest", "  ref: example.com/br@sha256:0a1b\n", "example.com/br@sha256:0a1b"),
 		Entry("a reference with a tag and a digest", "  ref: example.com:5000/br:v9@sha256:0a1b\n", "example.com:5000/br:v9@sha256:0a1b"),
@@ -62,7 +78,7 @@ var _ = Describe("Images", func() {
 	It("should name the environment variable when its file is no image vector", func() {
 		overwrite("images: 1\n")
 
-		_, err := imagevector.Images()
+		_, err := imagevector.Sets()
 		Expect(err).To(MatchError(ContainSubstring("IMAGEVECTOR_OVERWRITE")))
 	})
 })

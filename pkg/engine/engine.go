@@ -5,6 +5,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -173,12 +174,13 @@ func (e Engine) observe(ctx context.Context, run *Run) (err error) {
 
 // rollOut plans, renders and applies a target, and executes the step of the plan if nothing had to be written.
 func (e Engine) rollOut(ctx context.Context, run *Run) error {
-	if err := run.Target.CheckOwnership(run.Observation); err != nil {
+	if err := cmp.Or(run.Target.CheckOwnership(run.Observation), run.Target.AwaitVersion(run.Observation)); err != nil {
 		return err
 	}
 	if err := e.Executor.Maintain(ctx, run, planner.VotersWithoutLeaseHolder(run.Target.Etcd, run.Observation)); err != nil {
 		return err
 	}
+	run.Target.SetVersion()
 	p := e.plan(run)
 	run.Planned, run.Plan = p, p
 	logf.FromContext(ctx).V(1).Info("Decision computed", "stage", p.Stage, "reason", p.Reason, "waitsFor", p.WaitsFor)
@@ -280,7 +282,7 @@ func (e Engine) executePlan(ctx context.Context, run *Run, applied Applied) erro
 	}
 	isShown := p.Render && applied.IsObserved && isApplied(run.Rendered.Rendering, run.Observation)
 	if isShown {
-		run.Applied = hasAllMembers(run.Target.Etcd, p) && p.Blocked == nil
+		run.Applied = hasAllMembers(run.Target.Etcd, p) && p.Blocked == nil && p.NextEtcdVersion == ""
 	}
 	if ends, err := e.Executor.RepairDrift(ctx, run, isShown); err != nil || ends {
 		return err

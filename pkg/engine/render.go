@@ -34,13 +34,14 @@ type Rendered struct {
 
 // Render renders a target under a plan: the same target and plan give the same objects.
 func Render(t target.Target, p plan.Plan, o etcdcluster.Observation) (Rendered, error) {
-	defaults := t.Accepted.Defaults
+	defaults := t.Accepted.Defaults.WithImagesOf(p.EtcdVersion)
 	defaults.NetworkPolicies = t.NetworkPolicies
 	values, err := componentetcd.ValuesFor(componentetcd.Input{
 		Etcd:                t.Etcd,
 		Replicas:            p.Replicas,
 		ClusterSize:         p.ClusterSize,
 		Defaults:            defaults,
+		EtcdVersion:         p.EtcdVersion,
 		Store:               t.Store,
 		CADataKeys:          t.Accepted.CADataKeys,
 		InitialClusterToken: o.State.InitialClusterToken,

@@ -85,7 +85,9 @@ func (r *Run) stored() *druidv1alpha1.Etcd {
 func (r *Run) NextState() state.State {
 	p, t := r.Rendered.Plan, r.Target
 	next := r.Observation.State
-	next.Accepted, next.Replicas = t.Accepted, &p.Replicas
+	accepted := *t.Accepted
+	accepted.Defaults = accepted.Defaults.WithImagesOf(p.EtcdVersion)
+	next.Accepted, next.Replicas, next.EtcdVersion = &accepted, &p.Replicas, p.EtcdVersion
 	next.TLS, next.FinalSnapshot, next.Restore = t.TLS, p.FinalSnapshot, p.Restore
 	next.Verified = nextVerified(p, r.Observation.State)
 	if p.Retained != nil {

@@ -41,6 +41,9 @@ type Client interface {
 	RejectWrites(ctx context.Context) (int64, error)
 	// AllowWrites ends a rejection of RejectWrites. Without one it changes nothing. Errors as for Status.
 	AllowWrites(ctx context.Context) error
+	// IsAuthEnabled returns whether etcd authenticates its clients by user and role. Members of etcd 3.4 reject the call. Each call adds an entry
+	// to the raft log of every member. Errors as for Status.
+	IsAuthEnabled(ctx context.Context) (bool, error)
 	// Defragment returns unused space of the database to the file system. The member does not serve client requests meanwhile.
 	// Only the context limits the call, not the timeout of the Connector. Errors as for Status.
 	Defragment(ctx context.Context) error

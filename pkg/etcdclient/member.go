@@ -122,6 +122,21 @@ func (m *member) quorumRevision(ctx context.Context) (int64, error) {
 	return response.GetHeader().GetRevision(), nil
 }
 
+// IsAuthEnabled implements Client.
+func (m *member) IsAuthEnabled(ctx context.Context) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, m.callTimeout)
+	defer cancel()
+	response, err := m.etcd.AuthStatus(ctx)
+	switch {
+	case err == nil:
+		return response.Enabled, nil
+	case errors.Is(err, rpctypes.ErrPermissionDenied), errors.Is(err, rpctypes.ErrUserEmpty):
+		return true, nil // only the role root may request it then
+	default:
+		return false, explain("auth status", err)
+	}
+}
+
 // MemberList implements Client.
 func (m *member) MemberList(ctx context.Context) ([]etcdcluster.ListedMember, error) {
 	ctx, cancel := context.WithTimeout(ctx, m.callTimeout)

@@ -22,6 +22,8 @@ type EtcdResponses struct {
 	MemberListError string
 	// Alarms are the alarms that are raised.
 	Alarms []Alarm
+	// AuthEnabled is true if etcd authenticates its clients by user and role. Nil: it was not queried, or no member returned it.
+	AuthEnabled *bool
 }
 
 // EndpointStatus is the response of the member behind one endpoint.

@@ -53,6 +53,8 @@ type StatefulSet struct {
 	PeerPort int32
 	// HasPreStopHook is true if its pod template has a hook that delays the end of etcd: it is rendered for a multi-member cluster.
 	HasPreStopHook bool
+	// EtcdImage is the image of the etcd container in the template. Empty: there is no such container.
+	EtcdImage string
 }
 
 // MountedTLS are the names of Secrets that pods mount for TLS. Each is empty where none is mounted.

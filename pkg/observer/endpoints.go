@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/etcdversion"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
@@ -61,6 +62,26 @@ func (r *reader) queryEtcd(ctx context.Context) {
 		r.addAlarms(result.alarms)
 	}
 	r.readMemberList(ctx, results)
+	r.results = results
+}
+
+// changesVersion is true if the spec requests another minor version of etcd than the recorded one.
+func (r *reader) changesVersion(request Request) bool { return r.compareVersions(request) != 0 }
+
+// isDowngrade is true if the spec requests an older minor version of etcd than the recorded one.
+func (r *reader) isDowngrade(request Request) bool { return r.compareVersions(request) < 0 }
+
+// compareVersions compares the requested with the recorded version. 0: there is none, or they are the same.
+func (r *reader) compareVersions(request Request) int {
+	if request.EtcdVersion == nil || !r.observation.ManagedResource.Exists {
+		return 0
+	}
+	requested := request.EtcdVersion(r.observation)
+	if requested == "" {
+		return 0
+	}
+
+	return etcdversion.Compare(requested, r.observation.State.EtcdVersion)
 }
 
 func (r *reader) queryAll(ctx context.Context, endpoints []endpoint) []endpointResult {
@@ -215,5 +236,22 @@ func (r *reader) readMemberList(ctx context.Context, results []endpointResult) {
 			return
 		}
 		r.observation.Etcd.MemberListError = err.Error()
+	}
+}
+
+// readAuth requests from the healthy members, one after the other, whether etcd authenticates its clients, until one responds.
+func (r *reader) readAuth(ctx context.Context) {
+	for _, result := range r.results {
+		if !result.status.Healthy {
+			continue
+		}
+		began := time.Now()
+		enabled, err := result.client.IsAuthEnabled(ctx)
+		RecordRequest(ctx, time.Since(began))
+		if err == nil {
+			r.observation.Etcd.AuthEnabled = &enabled
+
+			return
+		}
 	}
 }

@@ -75,6 +75,10 @@ type Request struct {
 	Secrets []helper.SecretUse
 	// QueryEtcd requests the endpoint status of the members.
 	QueryEtcd bool
+	// EtcdVersion returns the minor version of etcd that the spec requests, for an observation with the record and the StatefulSet. The endpoint
+	// status of the members is requested if the recorded version is another one. Whether etcd authenticates its clients is requested too if the
+	// recorded version is newer. Nil, or empty: no version is requested.
+	EtcdVersion func(o etcdcluster.Observation) string
 	// QueryExisting requests, with QueryEtcd, the endpoint status also from the cluster that the Etcd joins.
 	QueryExisting bool
 	// ClientTLS are the Secrets with which the observer connects to members. Nil: those that each member mounts.
@@ -115,9 +119,13 @@ func (o *Observer) Observe(ctx context.Context, etcd *druidv1alpha1.Etcd, reques
 		reader.readGardener(ctx)
 		reader.readStore(ctx)
 	}
-	if request.QueryEtcd && o.Etcd != nil {
+	if (request.QueryEtcd || reader.isAdopting() || reader.changesVersion(request)) && o.Etcd != nil {
 		reader.queryEtcd(ctx)
 	}
+	if reader.isDowngrade(request) {
+		reader.readAuth(ctx)
+	}
+	reader.readAdoptedVersion()
 	if request.Volumes {
 		reader.readVolumes(ctx)
 	}
@@ -146,6 +154,8 @@ type reader struct {
 	queryExisting bool
 	// isInvalid is true where the spec is refused.
 	isInvalid bool
+	// results are the responses of the members. Nil: they were not queried.
+	results []endpointResult
 
 	observation etcdcluster.Observation
 }

@@ -5,6 +5,7 @@
 package observer
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -21,6 +22,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/etcdversion"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
@@ -67,7 +69,7 @@ func (r *reader) readManagedResource(ctx context.Context) {
 // readInitialClusterToken reads the token of a cluster that runs without a ManagedResource from the configuration of etcd-druid. The operator
 // records the token when it adopts the cluster.
 func (r *reader) readInitialClusterToken(ctx context.Context) {
-	if r.observation.ManagedResource.Exists || !r.observation.StatefulSet.Exists {
+	if !r.isAdopting() {
 		return
 	}
 	configMap := &corev1.ConfigMap{}
@@ -83,6 +85,27 @@ func (r *reader) readInitialClusterToken(ctx context.Context) {
 	}{}
 	if err := yaml.Unmarshal([]byte(configMap.Data["etcd.conf.yaml"]), &config); err == nil { // else no member starts with it
 		r.observation.State.InitialClusterToken = config.Token
+	}
+}
+
+// isAdopting is true for a cluster that runs without a ManagedResource. The version of etcd of its members is not recorded.
+func (r *reader) isAdopting() bool {
+	return !r.observation.ManagedResource.Exists && r.observation.StatefulSet.Exists
+}
+
+// readAdoptedVersion sets the version of etcd of a cluster that runs without a ManagedResource. It is the newest version that a member reports, or
+// else that of the image of etcd-wrapper. The operator records it when it adopts the cluster. Empty: neither is known.
+func (r *reader) readAdoptedVersion() {
+	if !r.isAdopting() {
+		return
+	}
+	for _, member := range r.observation.Etcd.Members {
+		if minor := etcdversion.MinorOf(member.Version); minor != "" {
+			r.observation.State.EtcdVersion = etcdversion.Max(cmp.Or(r.observation.State.EtcdVersion, minor), minor)
+		}
+	}
+	if r.observation.State.EtcdVersion == "" {
+		r.observation.State.EtcdVersion = etcdversion.OfWrapper(r.observation.StatefulSet.EtcdImage)
 	}
 }
 
@@ -132,7 +155,18 @@ func (r *reader) readStatefulSet(ctx context.Context) {
 		ClientPort:         portFor(object.Spec.Template.Spec.Containers, "client"),
 		PeerPort:           portFor(object.Spec.Template.Spec.Containers, "server"),
 		HasPreStopHook:     hasPreStopHook(object.Spec.Template.Spec.Containers),
+		EtcdImage:          imageOf(object.Spec.Template.Spec.Containers, etcdcluster.ContainerEtcd),
 	}
+}
+
+func imageOf(containers []corev1.Container, name string) string {
+	for _, container := range containers {
+		if container.Name == name {
+			return container.Image
+		}
+	}
+
+	return ""
 }
 
 // ownerUID is the UID of the controlling owner; empty when there is none.

@@ -20,6 +20,12 @@ type Plan struct {
 	Replicas int32
 	// ClusterSize is the number of members in the rendered initial-cluster.
 	ClusterSize int32
+	// EtcdVersion is the minor version of etcd in the rendering. It is recorded with the rendering. Empty: an earlier operator rendered the
+	// cluster, and its images and options stay.
+	EtcdVersion string
+	// NextEtcdVersion is the minor version of etcd that the spec requests, and to which the members do not change yet. Empty: there is none. The
+	// generation is not rolled out before.
+	NextEtcdVersion string
 	// Step is the one action that is due now. Nil: none. It is executed only in a reconciliation that has not written new manifests
 	// to the ManagedResource. It is complete when a later Observation shows its effect, and not when it was executed.
 	Step Step
@@ -48,7 +54,7 @@ type Plan struct {
 	PollMembers bool
 	// Refusal is set if the spec cannot be rolled out and its author has to change it.
 	Refusal *Refusal
-	// Blocked is set if a part of the spec cannot be rolled out for now. Gate sets it. All other parts are rolled out.
+	// Blocked is set if a part of the spec cannot be rolled out for now, for example a volume size. All other parts are rolled out.
 	Blocked *Refusal
 }
 

@@ -34,7 +34,9 @@ func Gate(p plan.Plan, rendering etcdcluster.Rendering, o etcdcluster.Observatio
 	if resized, is := resizeVolume(p, rendering, o); is {
 		return resized
 	}
-	p.Blocked = blockedResize(o, rendering)
+	if p.Blocked == nil {
+		p.Blocked = blockedResize(o, rendering)
+	}
 	if differences := Outstanding(o, rendering); len(differences) > 0 {
 		p.Stage, p.WaitsFor, p.Step, p.ScaleUp = plan.StageRecreateStatefulSet, "", nil, nil
 		p.Reason = fmt.Sprintf("%s of StatefulSet %s cannot be changed in place; it is recreated, its pods keep running", strings.Join(differences, ", "), o.StatefulSet.Name)

@@ -22,13 +22,23 @@ import (
 //
 // The plan contains what to render. Call Gate with the rendering before the step is executed.
 func For(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) plan.Plan {
+	p := decide(etcd, o, now)
+	if p.EtcdVersion == "" {
+		p.EtcdVersion = renderedVersion(etcd, o)
+	}
+
+	return p
+}
+
+func decide(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) plan.Plan {
 	if p, decided := guard(etcd, o); decided {
 		return p
 	}
 	switch {
 	case !helper.ManagesPods(etcd):
+		// Not the operator starts these members: who starts them also decides when their version changes.
 		return plan.Plan{
-			Stage: plan.StageExternallyManaged, Render: true, ClusterSize: etcd.Spec.Replicas,
+			Stage: plan.StageExternallyManaged, Render: true, ClusterSize: etcd.Spec.Replicas, EtcdVersion: helper.EtcdVersion(etcd),
 			Reason: "the members are managed externally; only their configuration is rendered",
 		}
 	case helper.IsHibernated(etcd):
@@ -51,7 +61,9 @@ func For(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) pla
 		p = planSingle(etcd, o, now)
 	}
 
-	return withRestore(resetLostSnapshots(releaseVolumes(joining(p, o), etcd, o), etcd, o, now), etcd, o, now)
+	p = withRestore(resetLostSnapshots(releaseVolumes(joining(p, o), etcd, o), etcd, o, now), etcd, o, now)
+
+	return changeVersion(etcd, o, p, now)
 }
 
 // ForAccepted decides for a canonical Etcd as it was accepted last, while a later generation is blocked or is refused. It is the same as

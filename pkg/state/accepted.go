@@ -26,6 +26,9 @@ type Accepted struct {
 	// Spec is the spec of that generation in its current fields. The operator continues with it while a later generation is not rolled
 	// out. Nil: an earlier version accepted the generation, or the spec is larger than 96 KiB.
 	Spec *druidv1alpha1.EtcdSpec `json:"spec,omitempty"`
+	// EtcdVersion is the minor version of etcd that the generation requests, for example 3.5. State.EtcdVersion is the rendered one. Empty: an
+	// earlier operator accepted the generation. Its version does not change.
+	EtcdVersion string `json:"etcdVersion,omitempty"`
 	// Completed is true when the operation with that generation has succeeded, although the status reports a later generation.
 	Completed bool `json:"completed,omitempty"`
 }
@@ -62,8 +65,10 @@ type Images struct {
 // JSON, when it accepts a generation, so that a new version of the operator renders what runs. Fields are only ever added,
 // with a zero value that renders what was rendered before.
 type Defaults struct {
-	// Images are used where the Etcd names none.
+	// Images are used where the Etcd names none. The record has those of State.EtcdVersion here, since earlier operators read only this field.
 	Images Images `json:"images"`
+	// ImageSets are the images by the minor version of etcd. Nil, and for a version that it lacks: Images.
+	ImageSets map[string]Images `json:"imageSets,omitempty"`
 	// IPFamilies are the IP families of pods in this cluster, the primary one first. Empty: IPv4.
 	IPFamilies []corev1.IPFamily `json:"ipFamilies,omitempty"`
 	// NamespaceSelectors select the namespace of the operator, so that Gardener's network policies let it reach the
@@ -71,6 +76,16 @@ type Defaults struct {
 	NamespaceSelectors []metav1.LabelSelector `json:"namespaceSelectors,omitempty"`
 	// NetworkPolicies name the other ends of the connections of etcd pods. Nil: there are no NetworkPolicies.
 	NetworkPolicies *NetworkPolicies `json:"networkPolicies,omitempty"`
+}
+
+// WithImagesOf returns the defaults with the images of a minor version of etcd as Images. Without such images, and for an empty version, Images
+// stay as they are.
+func (d Defaults) WithImagesOf(minor string) Defaults {
+	if images, has := d.ImageSets[minor]; has {
+		d.Images = images
+	}
+
+	return d
 }
 
 // NetworkPolicies are the peers of the NetworkPolicies of an Etcd.

@@ -13,7 +13,7 @@ import (
 )
 
 // State is the durable record of the operator about one Etcd. The zero value is the record of an Etcd that was never rendered. Names in JSON
-// never change. These keys are reserved for later versions: etcdVersion, scale, surge, incident. No other field may have the key
+// never change. These keys are reserved for later versions: scale, surge, incident. No other field may have the key
 // "stage": users search the annotation for it.
 type State struct {
 	// Accepted is the generation that was accepted last. Nil: none.
@@ -46,6 +46,9 @@ type State struct {
 	// HandBack is the generation of the Etcd at which it began to be handed back to etcd-druid. 0: it is not handed back. -1: it is,
 	// and the generation cannot be read.
 	HandBack int64 `json:"handBack,omitempty"`
+	// EtcdVersion is the minor version of etcd, such as 3.5, that was rendered last. Empty: nothing was rendered, or an earlier operator
+	// rendered images of 3.4.
+	EtcdVersion string `json:"etcdVersion,omitempty"`
 	// Store is the location to which the cluster writes its snapshots. It has its own annotation, which users remove. Nil: none was
 	// recorded, or see StoreError.
 	Store *Store `json:"-"`
@@ -107,7 +110,7 @@ func decode(text string) (s State, err error) {
 
 // keys are the keys of the record.
 var keys = []string{
-	"version", "accepted", "replicas", "size", "started", "initialClusterToken", "tls", "rotation", "restore", "verified", "retained", "snapshot", "finalSnapshot", "evidence", "handBack",
+	"version", "accepted", "replicas", "size", "started", "initialClusterToken", "tls", "rotation", "restore", "verified", "retained", "snapshot", "finalSnapshot", "evidence", "handBack", "etcdVersion",
 }
 
 // Encode returns the annotations that record the state. The annotation of the store is left out if Store is nil.

@@ -49,6 +49,8 @@ var _ = Describe("The record on the ManagedResource", func() {
 	It("has a persisted form that never changes", func() {
 		recorded := complete()
 		taken := state.VerifiedSnapshot{Name: "Full-1", Revision: 7, At: at, LastRevision: 8, Store: "S3", PodCreationTime: at}
+		recorded.EtcdVersion, recorded.Accepted.EtcdVersion = "3.4", "3.5"
+		recorded.Accepted.Defaults.ImageSets = map[string]state.Images{"3.5": {EtcdWrapper: "w5", BackupRestore: "b5", Init: "i"}}
 		recorded.Snapshot = state.SnapshotAttempts{
 			Generation: 3, StartedAt: at, EndedAt: at.Add(time.Minute), Failures: 1, Expired: 2, Error: "no answer", Verified: &taken,
 		}
@@ -59,14 +61,15 @@ var _ = Describe("The record on the ManagedResource", func() {
 		Expect(annotations).To(HaveLen(2))
 		Expect(annotations[prefix+"store"]).To(Equal(unversioned[prefix+"store"]))
 		Expect(annotations[prefix+"state"]).To(Equal(`{"version":1,` +
-			`"accepted":{"generation":3,"defaults":{"images":{"etcdWrapper":"w","backupRestore":"b","init":"i"}},"completed":true},` +
+			`"accepted":{"generation":3,"defaults":{"images":{"etcdWrapper":"w","backupRestore":"b","init":"i"},` +
+			`"imageSets":{"3.5":{"etcdWrapper":"w5","backupRestore":"b5","init":"i"}}},"etcdVersion":"3.5","completed":true},` +
 			`"replicas":0,"size":3,"initialClusterToken":"token","tls":{"client":"provisioned","peer":"given"},` +
 			`"rotation":{"startedAt":"2026-01-02T03:04:05Z","stage":"Prepared","preparedAt":"2026-01-02T03:04:05Z"},"restore":"join",` +
 			`"verified":{"revision":41,"keys":40,"known":101,"acceptedRevision":41,"at":"2026-01-02T03:04:05Z"},` +
 			`"retained":[{"name":"pv","uid":"pv-uid","claim":"main-main-0","claimUID":"claim-uid","reclaimPolicy":"Delete","at":"2026-01-02T03:04:05Z"}],` +
 			`"snapshot":{"generation":3,"startedAt":"2026-01-02T03:04:05Z","endedAt":"2026-01-02T03:05:05Z","failures":1,"expired":2,"error":"no answer",` +
 			`"verified":{"name":"Full-1","revision":7,"at":"2026-01-02T03:04:05Z","lastRevision":8,"store":"S3","podCreationTime":"2026-01-02T03:04:05Z"}},` +
-			`"finalSnapshot":{"generation":3,"snapshot":{"name":"Full-1","revision":7,"at":"2026-01-02T03:04:05Z"},"store":"S3"},"handBack":4}`))
+			`"finalSnapshot":{"generation":3,"snapshot":{"name":"Full-1","revision":7,"at":"2026-01-02T03:04:05Z"},"store":"S3"},"handBack":4,"etcdVersion":"3.4"}`))
 		Expect(state.Decode(annotations)).To(Equal(recorded))
 	})
 

@@ -38,6 +38,8 @@ type Config struct {
 	AutoReconcile bool
 	// Defaults are what a generation is rendered with that is accepted from now on.
 	Defaults state.Defaults
+	// EtcdVersion is the minor version of etcd of Etcds whose spec has none, and to which running clusters are upgraded. Empty: 3.4.
+	EtcdVersion string
 	// LocalStoreRoots are the directories of nodes that stores with the provider Local may use. Empty: none.
 	LocalStoreRoots backupstore.LocalRoots
 	// StoreTimeout is how long the replacement of a member on a lost node waits for the backup store. 0: without limit.
@@ -162,8 +164,22 @@ func (t *Target) Admit(o etcdcluster.Observation, config Config) error {
 	record := *accepted
 	record.Spec = &t.Canonical.Spec
 	t.Accepted = &record
+	errs := validation.ValidateEtcd(t.Canonical)
+	if err := validatePrefix(t.Canonical, record); err != nil {
+		errs = append(errs, err)
+	}
 
-	return plan.Refused(druidv1alpha1.ErrorCodeInvalidSpec, validation.ValidateEtcd(t.Canonical).ToAggregate())
+	return plan.Refused(druidv1alpha1.ErrorCodeInvalidSpec, errs.ToAggregate())
+}
+
+// SetVersion sets the version of etcd in Etcd to that of the accepted generation.
+func (t *Target) SetVersion() {
+	version := t.Accepted.EtcdVersion
+	if version == "" || version == helper.EtcdVersion(t.Etcd) {
+		return
+	}
+	t.Etcd = t.Etcd.DeepCopy()
+	t.Etcd.Spec.Etcd.Version = &version
 }
 
 // PinPort sets Etcd to Canonical with the peer port that the members must keep for now.

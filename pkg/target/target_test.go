@@ -10,6 +10,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
@@ -88,6 +89,93 @@ var _ = Describe("Admit", func() {
 		Entry("of a suspended Etcd, first of all", running(), false, "Skipped Suspended", "", generation(2), invalid, fixture.WithAnnotation(suspended, "")),
 		Entry("of an invalid spec, only once it is requested", running(), false, "Skipped OperationAnnotationMissing", "", generation(2), invalid),
 		Entry("of an invalid spec that is requested", running(), true, "Refused ERR_INVALID_SPEC: spec.backup.store.endpointOverride", "new", generation(2), invalid),
+	)
+})
+
+var _ = Describe("The version of etcd of a generation", func() {
+	const gate = "3.5"
+	recorded := func(version string) etcdcluster.Observation {
+		o := running()
+		o.State.EtcdVersion = version
+
+		return o
+	}
+	adopted := func(version string) etcdcluster.Observation {
+		return etcdcluster.Observation{StatefulSet: etcdcluster.StatefulSet{Exists: true, EtcdImage: "etcd-wrapper"}, State: state.State{EtcdVersion: version}}
+	}
+	version := func(version string) func(*druidv1alpha1.Etcd) {
+		return func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.Version = &version }
+	}
+	image := func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.Image = new("example.com/etcd-wrapper") }
+	hibernated := func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 0 }
+	joins := func(etcd *druidv1alpha1.Etcd) {
+		etcd.Spec.Etcd.BootstrapWithExistingCluster = &druidv1alpha1.BootstrapWithExistingCluster{}
+	}
+	existing := etcdcluster.Observation{Etcd: etcdcluster.EtcdResponses{Existing: []etcdcluster.EndpointStatus{{Version: "3.5.27"}, {}}}}
+
+	DescribeTable("is resolved when the generation is accepted",
+		func(o etcdcluster.Observation, defaultVersion, expected string, options ...func(*druidv1alpha1.Etcd)) {
+			c := config
+			c.EtcdVersion = defaultVersion
+			options = append(options, generation(2), fixture.WithAnnotation(operation, "reconcile"))
+			t := target.ForNewest(fixture.Etcd(options...))
+			Expect(t.Admit(o, c)).To(Succeed())
+			Expect(t.Accepted.EtcdVersion).To(Equal(expected))
+			Expect(t.RequestedVersion(o, c)).To(Equal(expected))
+			t.SetVersion()
+			Expect(helper.EtcdVersion(t.Etcd)).To(Equal(expected))
+			Expect(t.Accepted.Spec.Etcd.Version).To(Equal(t.Stored.Spec.Etcd.Version), "the record keeps what the user requests")
+		},
+		Entry("a new Etcd", etcdcluster.Observation{}, "", "3.4"),
+		Entry("a new Etcd with the feature gate", etcdcluster.Observation{}, gate, "3.5"),
+		Entry("a new Etcd whose spec has one, with the feature gate", etcdcluster.Observation{}, gate, "3.4", version("3.4")),
+		Entry("a new Etcd that joins a cluster", existing, "", "3.5", joins),
+		Entry("a new Etcd that joins a cluster of which no version is known, with the feature gate", etcdcluster.Observation{}, gate, "3.4", joins),
+		Entry("without a record", recorded(""), "", "3.4"),
+		Entry("without a record, with the feature gate", recorded(""), gate, "3.5"),
+		Entry("the feature gate is disabled again", recorded("3.5"), "", "3.5"),
+		Entry("the spec has none any more", recorded("3.5"), "3.4", "3.5"),
+		Entry("the spec requests an older one", recorded("3.5"), gate, "3.4", version("3.4")),
+		Entry("hibernated, with the feature gate", recorded("3.4"), gate, "3.4", hibernated),
+		Entry("the image is that of the spec, with the feature gate", recorded("3.4"), gate, "3.4", image),
+		Entry("of members that have joined a cluster, with the feature gate", recorded("3.4"), gate, "3.4", joins),
+		Entry("adopted", adopted("3.5"), "", "3.5"),
+		Entry("adopted, with the feature gate", adopted("3.4"), gate, "3.5"),
+	)
+
+	It("stays as it is while the same generation is accepted", func() {
+		c := config
+		c.EtcdVersion = gate
+		o := recorded("3.4")
+		t := target.ForNewest(fixture.Etcd(generation(1)))
+		Expect(t.Admit(o, c)).To(Succeed())
+		Expect(t.Accepted.EtcdVersion).To(BeEmpty(), "an earlier operator accepted it")
+		Expect(t.RequestedVersion(o, c)).To(BeEmpty())
+	})
+
+	DescribeTable("of a cluster to be adopted is awaited if it is not known",
+		func(o etcdcluster.Observation, problem string, options ...func(*druidv1alpha1.Etcd)) {
+			t := target.ForNewest(fixture.Etcd(options...))
+			Expect(t.Admit(o, config)).To(Succeed())
+			Expect(problemOf(t.AwaitVersion(o))).To(HavePrefix(problem))
+		},
+		Entry("unknown", adopted(""), `Waiting : Waiting for a member to report its version of etcd, or for spec.etcd.version: the version in image "etcd-wrapper" is not known`),
+		Entry("reported", adopted("3.4"), ""),
+		Entry("in the spec", adopted(""), "", version("3.5")),
+		Entry("of a new cluster", etcdcluster.Observation{}, ""),
+		Entry("of a cluster that an earlier operator rendered", recorded(""), ""),
+	)
+
+	DescribeTable("determines whether names of members may have a prefix",
+		func(images map[string]state.Images, problem string, options ...func(*druidv1alpha1.Etcd)) {
+			c := config
+			c.Defaults.ImageSets = images
+			options = append(options, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.MemberNamePrefix = new("green") })
+			Expect(problemOf(target.ForNewest(fixture.Etcd(options...)).Admit(etcdcluster.Observation{}, c))).To(HavePrefix(problem))
+		},
+		Entry("3.4", map[string]state.Images{"3.4": {}, "3.5": {}}, `Refused ERR_INVALID_SPEC: spec.memberNamePrefix: Invalid value: "green": needs etcd-backup-restore v0.43.0 or newer`),
+		Entry("3.4, with an image of the spec", map[string]state.Images{"3.4": {}, "3.5": {}}, "", func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Backup.Image = new("example.com/b") }),
+		Entry("3.5", map[string]state.Images{"3.4": {}, "3.5": {}}, "", version("3.5")),
 	)
 })
 

@@ -19,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/config/v1alpha1/validation"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/resourcemanager"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/metrics"
 )
@@ -79,9 +78,6 @@ func run(ctx context.Context, o *Options) error {
 		return fmt.Errorf("adding the webhook: %w", err)
 	}
 
-	if settings := validation.WithoutEffect(o.Config); len(settings) > 0 {
-		mgr.GetLogger().Info("Settings have no effect in this version", "settings", settings)
-	}
 	mgr.GetLogger().Info("Starting the operator", "embeddedResourceManager", o.Config.ResourceManager.Embedded, "watchNamespaces", o.Config.WatchNamespaces)
 	if err := mgr.Start(ctx); err != nil {
 		return fmt.Errorf("running the manager: %w", err)

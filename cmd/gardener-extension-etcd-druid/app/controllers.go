@@ -19,6 +19,7 @@ import (
 
 	"github.com/gardener/gardener-extension-etcd-druid/imagevector"
 	configv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/config/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/etcdversion"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/calls"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/care"
@@ -96,6 +97,7 @@ func (o *Options) addEtcd(ctx context.Context, mgr manager.Manager) error {
 			EtcdHelper:      etcdHelper(ctx, mgr.GetAPIReader(), mgr.GetLogger(), o.Config.EtcdHelper),
 			AutoReconcile:   o.Config.Controllers.Etcd.EnableEtcdSpecAutoReconcile,
 			Defaults:        defaults,
+			EtcdVersion:     defaultEtcdVersion(o.Config),
 			LocalStoreRoots: localStoreRoots(o.Config.LocalStore, shared.Gardener),
 			StoreTimeout:    o.Config.Controllers.Etcd.StoreTimeout.Duration,
 		},
@@ -178,23 +180,28 @@ func localStoreRoots(config configv1alpha1.LocalStoreConfiguration, gardener boo
 	return config.Roots
 }
 
-// renderingDefaults are what Etcds are rendered with that are accepted from now on. The environment variable
-// IMAGEVECTOR_OVERWRITE replaces images.
+// renderingDefaults are what Etcds are rendered with that are accepted from now on. The environment variable IMAGEVECTOR_OVERWRITE replaces
+// images.
 func renderingDefaults(config configv1alpha1.RenderingConfiguration) (state.Defaults, error) {
-	images, err := imagevector.Images()
+	sets, err := imagevector.Sets()
 	if err != nil {
 		return state.Defaults{}, fmt.Errorf("finding images: %w", err)
 	}
 	return state.Defaults{
-		Images: state.Images{
-			EtcdWrapper:   images.EtcdWrapper,
-			BackupRestore: images.BackupRestore,
-			Init:          images.Init,
-		},
+		Images:             sets[etcdversion.V34],
+		ImageSets:          sets,
 		IPFamilies:         config.IPFamilies,
 		NamespaceSelectors: config.NamespaceSelectors,
 		NetworkPolicies:    (*state.NetworkPolicies)(config.NetworkPolicies),
 	}, nil
+}
+
+// defaultEtcdVersion is the minor version of etcd of clusters whose spec has none.
+func defaultEtcdVersion(config *configv1alpha1.OperatorConfiguration) string {
+	if config.IsEnabled(configv1alpha1.FeatureUpgradeEtcdVersion) {
+		return etcdversion.Newest()
+	}
+	return etcdversion.V34
 }
 
 // sharedObserver returns the only observer of the process. It caches what it reads and keeps its connections. It reads

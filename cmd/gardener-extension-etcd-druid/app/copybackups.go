@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/gardener/gardener-extension-etcd-druid/imagevector"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/etcdversion"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/copybackups"
 )
 
@@ -20,10 +21,12 @@ func (o *Options) addCopyBackups(ctx context.Context, mgr manager.Manager) error
 	if !o.Config.Controllers.EtcdCopyBackupsTask.Enabled {
 		return nil
 	}
-	images, err := imagevector.Images()
+	sets, err := imagevector.Sets()
 	if err != nil {
 		return fmt.Errorf("finding images: %w", err)
 	}
+	// A copy opens no database. Each version of the sidecar copies the snapshots of each version of etcd.
+	images := sets[etcdversion.V34]
 	shared, err := o.sharedObserver(ctx, mgr)
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"context"
 
 	"github.com/gardener/gardener-extension-etcd-druid/imagevector"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/etcdversion"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
@@ -43,20 +44,26 @@ func (s *session) observe(ctx context.Context, etcd *druidv1alpha1.Etcd) etcdclu
 	return o
 }
 
-// configFor returns the configuration of the operator as far as the cluster shows it. The defaults are those of the last rollout, or else
-// those of this version. The timeout of the store is the default. The roots are the directories on nodes that the Local store uses.
+// configFor returns the configuration of the operator as far as the cluster shows it. The defaults are those of the last rollout. What that
+// lacks are the defaults of this version, for example the images of another version of etcd. The timeout of the store is the default. The
+// roots are the directories on nodes that the Local store uses.
 func configFor(o etcdcluster.Observation) (target.Config, error) {
 	config := target.Config{LocalStoreRoots: backupstore.LocalRoots{backupstore.DefaultHostPath, o.LocalStore.HostPath}, StoreTimeout: target.DefaultStoreTimeout, EtcdHelper: target.EtcdHelper{Image: "etcd-helper"}}
 	if recorded := o.State.Store; recorded != nil {
 		config.LocalStoreRoots = append(config.LocalStoreRoots, recorded.HostPath)
 	}
+	sets, err := imagevector.Sets()
+	if err != nil {
+		return config, err
+	}
+	config.Defaults = state.Defaults{Images: sets[etcdversion.V34], ImageSets: sets}
 	if o.State.Accepted != nil {
 		config.Defaults = o.State.Accepted.Defaults
-
-		return config, nil
+		if config.Defaults.ImageSets == nil {
+			sets[etcdversion.V34] = config.Defaults.Images
+			config.Defaults.ImageSets = sets
+		}
 	}
-	images, err := imagevector.Images()
-	config.Defaults.Images = state.Images{EtcdWrapper: images.EtcdWrapper, BackupRestore: images.BackupRestore, Init: images.Init}
 
-	return config, err
+	return config, nil
 }

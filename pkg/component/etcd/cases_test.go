@@ -64,6 +64,8 @@ func goldenCases() []goldenCase {
 		{name: "runtime-components-off", input: inputOf(fixture.WithStore("S3"),
 			fixture.WithAnnotation("druid.gardener.cloud/disable-etcd-runtime-component-creation", ""))},
 		{name: "deprecated-fields", input: deprecatedFields},
+		{name: "etcd-3.4", base: "single-member", input: ofVersion("3.4")},
+		{name: "etcd-3.5", base: "single-member", input: ofVersion("3.5")},
 	}, gardenletCases()...)
 }
 
@@ -120,6 +122,18 @@ func withDigests() etcd.Input {
 	in.Defaults.Images.Init = "example.com/init@sha256:4e5f"
 
 	return in
+}
+
+// ofVersion is an Etcd of a version of etcd, with an option whose name depends on the version.
+func ofVersion(version string) func() etcd.Input {
+	return func() etcd.Input {
+		in := inputFor(fixture.Etcd(fixture.WithStore("S3"), func(obj *druidv1alpha1.Etcd) {
+			obj.Spec.Etcd.BackendBboltFreelistType = new(druidv1alpha1.BboltFreelistMap)
+		}))
+		in.EtcdVersion = version
+
+		return in
+	}
 }
 
 // withNetworkPolicies is an Etcd of an operator with NetworkPolicies.

@@ -6,6 +6,8 @@ package etcd
 
 import (
 	"path"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/etcdversion"
 )
 
 // etcdConfig is the configuration file of etcd. The sidecar replaces three of its fields before etcd reads them. They are the
@@ -29,9 +31,10 @@ type etcdConfig struct {
 	ClientTransportSecurity      *transportSecurity  `json:"client-transport-security,omitempty"`
 	PeerTransportSecurity        *transportSecurity  `json:"peer-transport-security,omitempty"`
 	MemberNamePrefix             string              `json:"member-name-prefix,omitempty"`
-	NextClusterVersionCompatible bool                `json:"next-cluster-version-compatible"`
+	NextClusterVersionCompatible bool                `json:"next-cluster-version-compatible,omitempty"`
 	PreVote                      bool                `json:"pre-vote"`
 	BackendFreelistType          string              `json:"backend-bbolt-freelist-type,omitempty"`
+	BackendFreelistType34        string              `json:"experimental-backend-bbolt-freelist-type,omitempty"`
 }
 
 type transportSecurity struct {
@@ -44,31 +47,46 @@ type transportSecurity struct {
 }
 
 func etcdConfigFor(v Values) etcdConfig {
-	return etcdConfig{
-		Name:                         "etcd-config",
-		DataDir:                      pathEtcdData,
-		Metrics:                      v.Etcd.Metrics,
-		SnapshotCount:                v.Etcd.SnapshotCount,
-		EnableGRPCGateway:            v.Etcd.EnableGRPCGateway,
-		QuotaBackendBytes:            v.Etcd.Quota.Value(),
-		InitialClusterToken:          v.Etcd.InitialClusterToken,
-		InitialClusterState:          "new",
-		InitialCluster:               initialCluster(v),
-		AutoCompactionMode:           v.Etcd.AutoCompactionMode,
-		AutoCompactionRetention:      v.Etcd.AutoCompactionRetention,
-		ListenPeerURLs:               hostURL(v.PeerTLS, wildcard(v.IPFamilies), v.Ports.Peer),
-		ListenClientURLs:             hostURL(v.ClientTLS, wildcard(v.IPFamilies), v.Ports.Client),
-		AdvertisePeerURLs:            urlsByMember(v, peerURLs),
-		AdvertiseClientURLs:          urlsByMember(v, clientURLs),
-		ClientTransportSecurity:      transportSecurityFor(v.ClientTLS, pathClientCA, pathClientServer),
-		PeerTransportSecurity:        transportSecurityFor(v.PeerTLS, pathPeerCA, pathPeerServer),
-		MemberNamePrefix:             v.Etcd.MemberNamePrefix,
-		NextClusterVersionCompatible: true,
+	config := etcdConfig{
+		Name:                    "etcd-config",
+		DataDir:                 pathEtcdData,
+		Metrics:                 v.Etcd.Metrics,
+		SnapshotCount:           v.Etcd.SnapshotCount,
+		EnableGRPCGateway:       v.Etcd.EnableGRPCGateway,
+		QuotaBackendBytes:       v.Etcd.Quota.Value(),
+		InitialClusterToken:     v.Etcd.InitialClusterToken,
+		InitialClusterState:     "new",
+		InitialCluster:          initialCluster(v),
+		AutoCompactionMode:      v.Etcd.AutoCompactionMode,
+		AutoCompactionRetention: v.Etcd.AutoCompactionRetention,
+		ListenPeerURLs:          hostURL(v.PeerTLS, wildcard(v.IPFamilies), v.Ports.Peer),
+		ListenClientURLs:        hostURL(v.ClientTLS, wildcard(v.IPFamilies), v.Ports.Client),
+		AdvertisePeerURLs:       urlsByMember(v, peerURLs),
+		AdvertiseClientURLs:     urlsByMember(v, clientURLs),
+		ClientTransportSecurity: transportSecurityFor(v.ClientTLS, pathClientCA, pathClientServer),
+		PeerTransportSecurity:   transportSecurityFor(v.PeerTLS, pathPeerCA, pathPeerServer),
+		MemberNamePrefix:        v.Etcd.MemberNamePrefix,
 		// With PreVote a member checks whether it would win an election before it starts one. Without it, a member with
 		// one-way connectivity, for example without certificates, would depose the leader. It is the default since etcd 3.5.
-		PreVote:             true,
-		BackendFreelistType: v.Etcd.FreelistType,
+		PreVote: true,
 	}
+	setVersionOptions(&config, v.Etcd)
+
+	return config
+}
+
+// setVersionOptions sets the options whose name or meaning depends on the version of etcd. etcd ignores options that it does not know. A cluster
+// that an earlier operator rendered, which is without a version, keeps its options until a generation is accepted: other options restart all
+// members.
+func setVersionOptions(config *etcdConfig, server ServerValues) {
+	// etcd 3.4 opens data of 3.5, after a downgrade, only with this option. Later versions do not have it.
+	config.NextClusterVersionCompatible = etcdversion.Compare(server.Version, etcdversion.V34) <= 0
+	if server.Version == etcdversion.V34 {
+		config.BackendFreelistType34 = server.FreelistType
+
+		return
+	}
+	config.BackendFreelistType = server.FreelistType
 }
 
 // transportSecurityFor makes etcd require a certificate of the CA from its peers and clients. Nil: plaintext.

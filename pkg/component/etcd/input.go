@@ -19,8 +19,11 @@ type Input struct {
 	// ClusterSize is the planned number of members in the etcd configuration. 0: none, while hibernated. It has no effect if
 	// the members are managed externally: then all addresses are listed.
 	ClusterSize int32
-	// Defaults are the defaults of the operator.
+	// Defaults are the defaults of the operator. Its Images are those of EtcdVersion.
 	Defaults state.Defaults
+	// EtcdVersion is the minor version of etcd, which determines the options of etcd. Empty: an earlier operator rendered the cluster, and the
+	// options are those that it rendered.
+	EtcdVersion string
 	// Store is the resolved store. Nil: there are no snapshots.
 	Store *backupstore.Store
 	// InitialClusterToken is the token with which a running cluster was created. Empty: spec.etcd.initialClusterToken, or a

@@ -157,6 +157,8 @@ type TLS struct {
 type ServerValues struct {
 	// Image is the image of the container.
 	Image string
+	// Version is the minor version of etcd. Empty: an earlier operator rendered the cluster.
+	Version string
 	// Resources are the resources of the container.
 	Resources corev1.ResourceRequirements
 	// InitialClusterToken separates clusters whose members know the same addresses.

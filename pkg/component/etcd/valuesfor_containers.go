@@ -22,6 +22,7 @@ func serverValuesFor(etcd *druidv1alpha1.Etcd, in Input) ServerValues {
 
 	return ServerValues{
 		Image:                   ptr.Deref(config.Image, in.Defaults.Images.EtcdWrapper),
+		Version:                 in.EtcdVersion,
 		Resources:               resourcesOr(config.Resources),
 		InitialClusterToken:     token,
 		Metrics:                 string(helper.Metrics(etcd)),

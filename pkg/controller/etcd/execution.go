@@ -40,7 +40,9 @@ type execution struct {
 // Observe implements engine.Observer.
 func (r *execution) Observe(ctx context.Context, run *engine.Run) (etcdcluster.Observation, error) {
 	etcd := run.Target.Canonical
-	o := r.Observer.Observe(ctx, etcd, observer.RequestFor(etcd))
+	request := observer.RequestFor(etcd)
+	request.EtcdVersion = func(o etcdcluster.Observation) string { return run.Target.RequestedVersion(o, r.Config) }
+	o := r.Observer.Observe(ctx, etcd, request)
 	o.SnapshotAttempts = etcdcluster.SnapshotAttemptsFor(etcd.Generation, o.State.Snapshot, r.snapshotCall(etcd))
 
 	return o, r.hold(run.Target.Stored, o)

@@ -82,6 +82,7 @@ func writeOwned(to io.Writer, o etcdcluster.Observation) {
 	if o.State.Store != nil {
 		store = fmt.Sprintf("%#v", *o.State.Store)
 	}
+	write(to, "etcdversion", o.State.EtcdVersion)
 	write(to, "managedresource", mr.Exists, mr.Deleting, mr.IsApplied(), mr.IsRefused(), o.State.TLS.String(), stage, store, o.State.Restore, o.State.Size, replicas, o.State.FinalSnapshot != nil, accepted, o.State.Evidence != nil && o.State.Evidence.RolledBack != nil, len(o.State.Retained))
 	write(to, "statefulset", set.Exists, set.Deleting, set.GenerationObserved(), set.SpecReplicas, set.Replicas, set.ReadyReplicas)
 }

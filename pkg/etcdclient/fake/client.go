@@ -5,6 +5,7 @@
 package fake
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,7 +50,7 @@ func (c *client) Status(context.Context) (etcdcluster.EndpointStatus, []etcdclus
 		status = etcdcluster.EndpointStatus{
 			Reachable: true, MemberID: m.ID, ClusterID: c.cluster.ID, LeaderID: c.cluster.leader, Learner: m.Learner,
 			RaftTerm: c.cluster.term, RaftIndex: uint64(c.cluster.revision), RaftAppliedIndex: uint64(c.cluster.revision), // #nosec G115 -- never negative
-			Revision: c.cluster.revision, Version: c.cluster.Version, DBSize: m.databaseSize(), DBSizeInUse: 4096,
+			Revision: c.cluster.revision, Version: cmp.Or(m.version, c.cluster.Version), DBSize: m.databaseSize(), DBSizeInUse: 4096,
 			Healthy: !m.Learner && c.cluster.leader != 0,
 		}
 		if status.Healthy {
@@ -63,6 +64,18 @@ func (c *client) Status(context.Context) (etcdcluster.EndpointStatus, []etcdclus
 	})
 
 	return status, alarms, err
+}
+
+// IsAuthEnabled implements etcdclient.Client.
+func (c *client) IsAuthEnabled(context.Context) (bool, error) {
+	var enabled bool
+	err := c.call(func(*memberState) error {
+		enabled = c.cluster.authEnabled
+
+		return nil
+	})
+
+	return enabled, err
 }
 
 // MemberList implements etcdclient.Client.

@@ -22,7 +22,7 @@ import (
 type Cluster struct {
 	// ID is the cluster ID.
 	ID uint64
-	// Version is the etcd version that the members report.
+	// Version is the version of etcd of members for which SetVersion sets no other.
 	Version string
 
 	lock     sync.Mutex
@@ -33,6 +33,8 @@ type Cluster struct {
 	alarms   []etcdcluster.Alarm
 	calls    int
 
+	authEnabled bool
+
 	onDefragment func(id uint64) error
 }
 
@@ -40,6 +42,8 @@ type memberState struct {
 	etcdcluster.ListedMember
 	address string
 	stopped bool
+	// version of etcd. Empty: that of the cluster.
+	version string
 	// defragmented is true if the database has no unused space.
 	defragmented bool
 }
@@ -47,7 +51,7 @@ type memberState struct {
 var _ etcdclient.Connector = (*Cluster)(nil)
 
 // NewCluster returns a cluster without members.
-func NewCluster(id uint64) *Cluster { return &Cluster{ID: id, Version: "3.5.27", revision: 1} }
+func NewCluster(id uint64) *Cluster { return &Cluster{ID: id, Version: "3.4.34", revision: 1} }
 
 // AddMember adds a running voting member. Address is its client address, host:port. The first member becomes the leader.
 func (c *Cluster) AddMember(id uint64, name, address string) {
@@ -71,6 +75,16 @@ func (c *Cluster) AddLearner(id uint64, name, address string) {
 			address: address,
 		})
 	})
+}
+
+// SetVersion sets the version of etcd that a member reports.
+func (c *Cluster) SetVersion(id uint64, version string) {
+	c.change(func() { c.find(id).version = version })
+}
+
+// SetAuth enables or disables the authentication of clients by user and role.
+func (c *Cluster) SetAuth(enabled bool) {
+	c.change(func() { c.authEnabled = enabled })
 }
 
 // SetPeerURLs replaces the registered peer URLs of a member.

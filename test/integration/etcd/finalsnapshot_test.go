@@ -69,6 +69,10 @@ func (*singleMember) Promote(context.Context, uint64) error {
 func (*singleMember) UpdatePeerURLs(context.Context, uint64, []string) error {
 	return errors.New("not implemented")
 }
+
+// IsAuthEnabled implements etcdclient.Client.
+func (*singleMember) IsAuthEnabled(context.Context) (bool, error) { return false, nil }
+
 func (*singleMember) MoveLeader(context.Context, uint64) error {
 	return errors.New("there is no other member")
 }

@@ -53,6 +53,9 @@ func (*memberClient) MemberList(context.Context) ([]etcdcluster.ListedMember, er
 // Revision implements etcdclient.Client.
 func (*memberClient) Revision(context.Context) (int64, error) { return 1, nil }
 
+// IsAuthEnabled implements etcdclient.Client.
+func (*memberClient) IsAuthEnabled(context.Context) (bool, error) { return false, nil }
+
 // MoveLeader implements etcdclient.Client.
 func (*memberClient) MoveLeader(context.Context, uint64) error { return errors.New("not implemented") }
 

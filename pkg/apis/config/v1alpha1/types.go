@@ -56,12 +56,21 @@ type OperatorConfiguration struct {
 	// garden/etcd-druid: StandBy, TakeOver or GiveBack. Default StandBy.
 	// +optional
 	Predecessor PredecessorPolicy `json:"predecessor,omitempty"`
-	// FeatureGates switches features that are not generally available, by name. A name that is not known is refused.
+	// FeatureGates enables features that are not generally available, by name. An unknown name is invalid. UpgradeEtcdVersion makes the newest
+	// version of etcd the default, see spec.etcd.version of an Etcd. A running cluster changes when its next generation is rolled out.
 	// +optional
 	FeatureGates map[string]bool `json:"featureGates,omitempty"`
 	// Logging sets level and format of the log.
 	// +optional
 	Logging LogConfiguration `json:"logging,omitempty"`
+}
+
+// FeatureUpgradeEtcdVersion is the feature gate with which the newest version of etcd is the default of clusters. Default: false.
+const FeatureUpgradeEtcdVersion = "UpgradeEtcdVersion"
+
+// IsEnabled is true if the feature gate is enabled. Without a value it is not.
+func (c *OperatorConfiguration) IsEnabled(featureGate string) bool {
+	return c.FeatureGates[featureGate]
 }
 
 // ClientConnectionConfiguration limits how fast the operator talks to the API server.

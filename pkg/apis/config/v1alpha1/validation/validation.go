@@ -21,7 +21,7 @@ import (
 )
 
 // featureGates are the names that a configuration may switch.
-var featureGates = []string{"UpgradeEtcdVersion"}
+var featureGates = []string{configv1alpha1.FeatureUpgradeEtcdVersion}
 
 // ValidateOperatorConfiguration returns everything that is wrong with a configuration whose defaults were applied.
 func ValidateOperatorConfiguration(c *configv1alpha1.OperatorConfiguration) field.ErrorList {
@@ -50,24 +50,6 @@ func ValidateOperatorConfiguration(c *configv1alpha1.OperatorConfiguration) fiel
 	errs = append(errs, supported(c.Logging.LogFormat, field.NewPath("logging", "logFormat"), configv1alpha1.LogFormatJSON, configv1alpha1.LogFormatText)...)
 
 	return errs
-}
-
-// WithoutEffect names the settings of a valid configuration that have no effect in this version. They are not rejected,
-// because gardenlet sets some of them. The operator logs them.
-func WithoutEffect(c *configv1alpha1.OperatorConfiguration) []string {
-	settings := map[string]bool{}
-	for gate, enabled := range c.FeatureGates {
-		settings["featureGates."+gate] = enabled
-	}
-
-	var names []string
-	for name, isSet := range settings {
-		if isSet {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return names
 }
 
 // validatePredecessor refuses to change hands without the election that keeps several instances apart.

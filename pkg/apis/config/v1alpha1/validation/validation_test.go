@@ -78,24 +78,6 @@ var _ = Describe("ValidateOperatorConfiguration", func() {
 		})).To(BeEmpty())
 	})
 
-	DescribeTable("settings that have no effect in this version",
-		func(mutate func(*configv1alpha1.OperatorConfiguration), names ...string) {
-			config := &configv1alpha1.OperatorConfiguration{}
-			configv1alpha1.SetDefaults(config)
-			mutate(config)
-			Expect(validation.WithoutEffect(config)).To(ConsistOf(names))
-		},
-		Entry("none among the defaults", func(*configv1alpha1.OperatorConfiguration) {}),
-		Entry("what is switched on is named", func(c *configv1alpha1.OperatorConfiguration) {
-			c.Controllers.Compaction.Enabled = true
-			c.Controllers.EtcdCopyBackupsTask.Enabled = true
-			c.FeatureGates = map[string]bool{"UpgradeEtcdVersion": true}
-		}, "featureGates.UpgradeEtcdVersion"),
-		Entry("what is switched off is not", func(c *configv1alpha1.OperatorConfiguration) {
-			c.FeatureGates = map[string]bool{"UpgradeEtcdVersion": false}
-		}),
-	)
-
 	DescribeTable("configurations that are refused",
 		func(path string, mutate func(*configv1alpha1.OperatorConfiguration)) {
 			Expect(validate(mutate)).To(ConsistOf(HaveField("Field", path)))
