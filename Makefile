@@ -65,7 +65,7 @@ test-update-golden: ## Update the golden files; review the diff before you commi
 ##@ Develop
 
 .PHONY: generate
-generate: ## Generate deepcopy functions, CRDs, mocks, files of the chart and the API reference
+generate: ## Generate deepcopy functions, CRDs, files of the chart and the API reference
 	@hack/generate.sh
 
 .PHONY: format
