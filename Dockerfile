@@ -5,6 +5,7 @@ FROM --platform=$BUILDPLATFORM golang:1.26.8 AS builder
 ENV GOCACHE=/go/cache
 WORKDIR /src
 COPY go.mod go.sum ./
+COPY pkg/apis/druid/go.mod pkg/apis/druid/go.sum pkg/apis/druid/
 COPY cmd/etcd-helper/go.mod cmd/etcd-helper/go.sum cmd/etcd-helper/
 RUN --mount=type=cache,target=/go/pkg/mod go mod download && go -C cmd/etcd-helper mod download
 COPY . .

@@ -8,7 +8,7 @@ SEED = GOGC=400 go run -C hack/seed .
 TEST = hack/testrun/run.sh
 LINT = go tool -modfile=$(CURDIR)/hack/tools/go.mod golangci-lint
 # Modules of this repository that the linters check.
-LINTED = . cmd/etcd-helper hack/seed hack/seed/modules/cluster hack/seed/modules/etcd-wrapper hack/seed/modules/pause test/rules
+LINTED = . pkg/apis/druid cmd/etcd-helper hack/seed hack/seed/modules/cluster hack/seed/modules/etcd-wrapper hack/seed/modules/pause test/consumer test/rules
 
 .DEFAULT_GOAL = help
 

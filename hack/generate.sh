@@ -8,6 +8,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 echo "Generating Go code, CRDs and the API reference"
+go -C pkg/apis/druid generate ./...
 go generate ./pkg/... ./cmd/... ./imagevector/...
 
 # copy_into_chart DIRECTORY FILE... replaces a directory of the chart with copies of the files.

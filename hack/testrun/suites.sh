@@ -22,6 +22,7 @@ unit() {
 	go_test hack/seed/modules/etcd-wrapper ./...
 	# The tests of these modules read files of other modules, which the test cache of Go does not track.
 	go_test hack/seed -count=1 ./...
+	go_test test/consumer -count=1 ./...
 	go_test test/rules -count=1 ./...
 }
 
@@ -48,7 +49,7 @@ long_runs="other random seeds, and long repetitions on the local seed; on reques
 long() {
 	local format=standard-verbose # also prints the output of passed tests, which contains the random seeds to repeat a run
 	SIMULATIONS=$long_simulations go_test . -count=1 -timeout=2h ./pkg/planner
-	API_SEED=random go_test . -count=1 ./pkg/apis/druid/v1alpha1
+	API_SEED=random go_test . -count=1 ./test/apis/v1alpha1
 	find_assets && for ((i = 0; i < long_crash_rounds; i++)); do
 		CRASH_SEED=random go_test . -count=1 -timeout=20m ./test/integration/clusters
 	done

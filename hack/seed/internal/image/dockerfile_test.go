@@ -107,6 +107,30 @@ var _ = Describe("the Dockerfile", func() {
 		))
 	})
 
+	It("copies the go.mod of each module that a directory replaces before it downloads modules", func() {
+		var module struct {
+			Replace []struct{ New struct{ Path string } }
+		}
+		Expect(json.Unmarshal(inRoot("go", "mod", "edit", "-json"), &module)).To(Succeed())
+		Expect(module.Replace).NotTo(BeEmpty())
+
+		var copied []string
+
+		for _, command := range builder.Commands {
+			if _, ok := command.(*instructions.RunCommand); ok {
+				break
+			}
+
+			if c, ok := command.(*instructions.CopyCommand); ok {
+				copied = append(copied, c.SourcePaths...)
+			}
+		}
+
+		for _, replace := range module.Replace {
+			Expect(copied).To(ContainElements(filepath.Join(replace.New.Path, "go.mod"), filepath.Join(replace.New.Path, "go.sum")))
+		}
+	})
+
 	It("uses a version of Go that is new enough for the module, since the image of Go does not download another one", func() {
 		var module struct{ Go string }
 		Expect(json.Unmarshal(inRoot("go", "mod", "edit", "-json"), &module)).To(Succeed())
@@ -133,9 +157,9 @@ var _ = Describe("the Dockerfile", func() {
 		}
 
 		files := slices.Concat(sources(".", "./cmd/gardener-extension-etcd-druid"), sources("cmd/etcd-helper", "."))
-		Expect(files).To(ContainElements("cmd/gardener-extension-etcd-druid/main.go", "imagevector/images.yaml", "cmd/etcd-helper/main.go"))
+		Expect(files).To(ContainElements("cmd/gardener-extension-etcd-druid/main.go", "pkg/apis/druid/v1alpha1/register.go", "imagevector/images.yaml", "cmd/etcd-helper/main.go"))
 
-		for _, file := range append(files, "go.mod", "go.sum", "cmd/etcd-helper/go.mod", "cmd/etcd-helper/go.sum", "VERSION", "hack/build.sh") {
+		for _, file := range append(files, "go.mod", "go.sum", "pkg/apis/druid/go.mod", "pkg/apis/druid/go.sum", "cmd/etcd-helper/go.mod", "cmd/etcd-helper/go.sum", "VERSION", "hack/build.sh") {
 			Expect(isSent(file)).To(BeTrue(), "the build context lacks %s", file)
 		}
 
@@ -180,13 +204,13 @@ func sources(module, program string) []string {
 	for decoder.More() {
 		var pkg struct {
 			Dir                 string
-			Module              *struct{ Main bool }
+			Module              *struct{ Path string }
 			GoFiles, EmbedFiles []string
 		}
 
 		Expect(decoder.Decode(&pkg)).To(Succeed())
 
-		if pkg.Module == nil || !pkg.Module.Main {
+		if pkg.Module == nil || !strings.HasPrefix(pkg.Module.Path, "github.com/gardener/gardener-extension-etcd-druid") {
 			continue
 		}
 
