@@ -17,7 +17,7 @@ import (
 var unfollowed = map[string]string{}
 
 // others are the languages of blocks that are not commands.
-var others = []string{"yaml", "json", "promql", "text"}
+var others = []string{"go", "yaml", "json", "promql", "text"}
 
 // block is a fenced block of a page.
 type block struct {
