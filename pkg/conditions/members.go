@@ -24,6 +24,8 @@ func Members(in Input) []druidv1alpha1.EtcdMemberStatus {
 			Reason:             member.Reason,
 			LastTransitionTime: metav1.NewTime(in.Now.Truncate(time.Second)),
 		}
+		versions := member.Versions()
+		entry.EtcdVersion, entry.WrapperVersion, entry.SidecarVersion = orNil(versions.Etcd), orNil(versions.Wrapper), orNil(versions.Sidecar)
 		if id := member.ID(); id != 0 {
 			entry.ID = new(etcdcluster.FormatID(id))
 		}
@@ -39,4 +41,12 @@ func Members(in Input) []druidv1alpha1.EtcdMemberStatus {
 	}
 
 	return entries
+}
+
+func orNil(text string) *string {
+	if text == "" {
+		return nil
+	}
+
+	return &text
 }

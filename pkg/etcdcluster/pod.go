@@ -81,6 +81,17 @@ type ClientSecrets struct {
 	Client string
 }
 
+// Image returns the image of a container in the spec of the pod. Empty: there is no such container.
+func (p Pod) Image(container string) string {
+	for _, one := range p.Containers {
+		if one.Name == container {
+			return one.Image
+		}
+	}
+
+	return ""
+}
+
 // Container is what was seen of a container.
 type Container struct {
 	// Name of the container.

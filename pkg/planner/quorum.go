@@ -296,10 +296,8 @@ func prefixHint(etcd *druidv1alpha1.Etcd, pod *etcdcluster.Pod) string {
 	if prefix := etcd.Spec.MemberNamePrefix; prefix == nil || *prefix == "" {
 		return ""
 	}
-	for _, container := range pod.Containers {
-		if container.Name == etcdcluster.ContainerBackupRestore {
-			return fmt.Sprintf(" (spec.memberNamePrefix needs an etcd-backup-restore that knows member-name-prefix, which v0.33 does not; the pod runs %s)", container.Image)
-		}
+	if image := pod.Image(etcdcluster.ContainerBackupRestore); image != "" {
+		return fmt.Sprintf(" (spec.memberNamePrefix needs etcd-backup-restore v0.43.0 or newer; the pod runs %s)", image)
 	}
 
 	return ""

@@ -151,7 +151,7 @@ var _ = It("states what names with a prefix need if a pod is not ready", func() 
 		StatefulSet: etcdcluster.StatefulSet{Exists: true, SpecReplicas: 1},
 		Pods:        []etcdcluster.Pod{{Name: "main-0", Containers: []etcdcluster.Container{{Name: "etcd"}, {Name: "backup-restore", Image: "etcdbrctl:v0.33.0"}}}},
 	}
-	hint := "(spec.memberNamePrefix needs an etcd-backup-restore that knows member-name-prefix, which v0.33 does not; the pod runs etcdbrctl:v0.33.0)"
+	hint := "(spec.memberNamePrefix needs etcd-backup-restore v0.43.0 or newer; the pod runs etcdbrctl:v0.33.0)"
 	Expect(planner.For(etcd, o, time.Now()).WaitsFor).To(Equal("pod main-0 to be ready " + hint))
 	o.Pods[0].Ready = true
 	Expect(planner.For(etcd, o, time.Now()).WaitsFor).To(BeEmpty())

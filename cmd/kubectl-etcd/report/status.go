@@ -86,6 +86,9 @@ type Member struct {
 	State string `json:"state"`
 	// Version of etcd. Empty: no status was requested, or the member does not respond.
 	Version string `json:"version,omitempty"`
+	// Wrapper and Sidecar are the versions of etcd-wrapper and etcd-backup-restore in its pod. Empty: there is no pod, or it is not known.
+	Wrapper string `json:"wrapper,omitempty"`
+	Sidecar string `json:"sidecar,omitempty"`
 	// Revision of its store, and the sizes in bytes of its database, and of the part of it that holds data. 0: not known.
 	Revision int64 `json:"revision,omitempty"`
 	DBSize   int64 `json:"dbSizeBytes,omitempty"`
@@ -325,6 +328,8 @@ func membersOf(facts Facts) []Member {
 		if endpoint := observed.Endpoint; endpoint != nil && endpoint.Reachable {
 			member.Version, member.Revision, member.DBSize, member.InUse = endpoint.Version, endpoint.Revision, endpoint.DBSize, endpoint.DBSizeInUse
 		}
+		versions := observed.Versions()
+		member.Wrapper, member.Sidecar = versions.Wrapper, versions.Sidecar
 		if pod := observed.Pod; pod != nil {
 			member.Node, member.Started, member.Warning = pod.Node, pod.CreationTime, pod.WaitingReason()
 			member.Outdated = pod.IsOutdated(facts.Observation.StatefulSet)

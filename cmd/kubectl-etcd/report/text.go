@@ -92,7 +92,7 @@ func (p *page) members(s Status) {
 	table := tabwriter.NewWriter(p, 0, 0, 2, ' ', 0)
 	header := []string{"MEMBER", "ROLE", "STATE", "VERSION", "REVISION", "DB", "RESTARTS", "AGE"}
 	if p.wide {
-		header = append(header, "IN USE", "NODE", "ID", "OUTDATED")
+		header = append(header, "IN USE", "WRAPPER", "SIDECAR", "NODE", "ID", "OUTDATED")
 	}
 	_, _ = fmt.Fprintln(table, strings.Join(header, "\t")) // a Builder takes everything
 	for _, member := range s.Members {
@@ -101,7 +101,7 @@ func (p *page) members(s Status) {
 			fmt.Sprint(member.Restarts), p.age(member.Started),
 		}
 		if p.wide {
-			row = append(row, size(member.InUse), or(member.Node), or(member.ID), fmt.Sprint(member.Outdated))
+			row = append(row, size(member.InUse), or(member.Wrapper), or(member.Sidecar), or(member.Node), or(member.ID), fmt.Sprint(member.Outdated))
 		}
 		_, _ = fmt.Fprintln(table, strings.Join(row, "\t"))
 	}

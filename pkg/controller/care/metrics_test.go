@@ -6,6 +6,7 @@ package care_test
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -15,6 +16,7 @@ import (
 	testclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	fakeclient "sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -30,6 +32,79 @@ type sees etcdcluster.Observation
 func (s sees) Observe(context.Context, *druidv1alpha1.Etcd, observer.Request) etcdcluster.Observation {
 	return etcdcluster.Observation(s)
 }
+
+var _ = Describe("The versions of members", func() {
+	var (
+		etcd    *druidv1alpha1.Etcd
+		status  int
+		prunes  bool
+		request reconcile.Request
+		r       *care.Reconciler
+		c       client.Client
+	)
+
+	BeforeEach(func() {
+		scheme := runtime.NewScheme()
+		Expect(druidv1alpha1.AddToScheme(scheme)).To(Succeed())
+		etcd = &druidv1alpha1.Etcd{}
+		etcd.Namespace, etcd.Name, etcd.Spec.Replicas = "measured", "main", 1
+		status, prunes = 0, false
+		c = fakeclient.NewClientBuilder().WithScheme(scheme).WithObjects(etcd).WithStatusSubresource(etcd).WithInterceptorFuncs(interceptor.Funcs{
+			SubResourcePatch: func(ctx context.Context, c client.Client, subResource string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+				status++
+				if err := c.SubResource(subResource).Patch(ctx, obj, patch, opts...); err != nil || !prunes {
+					return err
+				}
+				members := obj.(*druidv1alpha1.Etcd).Status.Members
+				for i := range members {
+					members[i].EtcdVersion, members[i].WrapperVersion, members[i].SidecarVersion = nil, nil, nil
+				}
+
+				return c.SubResource(subResource).Update(ctx, obj)
+			},
+		}).Build()
+		r = &care.Reconciler{
+			Client: c, Clock: testclock.NewFakeClock(time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)), Recorder: events.NewFakeRecorder(100), Config: care.Config{SyncPeriod: time.Minute},
+			Observer: sees{
+				StatefulSet: etcdcluster.StatefulSet{Exists: true, SpecReplicas: 1},
+				Pods: []etcdcluster.Pod{{Name: "main-0", Ready: true, Containers: []etcdcluster.Container{
+					{Name: "etcd", Image: "example.com/etcd-wrapper:v0.7.0"}, {Name: "backup-restore", Image: "example.com/etcdbrctl:v0.43.0"},
+				}}},
+				Etcd: etcdcluster.EtcdResponses{Queried: true, Members: []etcdcluster.EndpointStatus{{Reachable: true, Healthy: true, MemberID: 1, LeaderID: 1, Version: "3.5.27"}}},
+			},
+		}
+		request = reconcile.Request{NamespacedName: client.ObjectKeyFromObject(etcd)}
+	})
+
+	It("are in the status and in a metric while the Etcd exists", func(ctx SpecContext) {
+		for range 2 {
+			_, err := r.Reconcile(ctx, request)
+			Expect(err).NotTo(HaveOccurred())
+		}
+		Expect(status).To(Equal(1))
+		Expect(c.Get(ctx, request.NamespacedName, etcd)).To(Succeed())
+		Expect(etcd.Status.Members).To(ConsistOf(And(
+			HaveField("EtcdVersion", HaveValue(Equal("3.5.27"))), HaveField("WrapperVersion", HaveValue(Equal("v0.7.0"))), HaveField("SidecarVersion", HaveValue(Equal("v0.43.0"))),
+		)))
+		Expect(versions()).To(ConsistOf("etcd=main etcd_namespace=measured etcd_version=3.5.27 member=main-0 sidecar_version=v0.43.0 wrapper_version=v0.7.0"))
+
+		Expect(c.Delete(ctx, etcd)).To(Succeed())
+		_, err := r.Reconcile(ctx, request)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(versions()).To(BeEmpty())
+	})
+
+	It("are not written again if the API server removes them from the status", func(ctx SpecContext) {
+		prunes = true
+		for range 3 {
+			_, err := r.Reconcile(ctx, request)
+			Expect(err).NotTo(HaveOccurred())
+		}
+		Expect(status).To(Equal(1))
+		Expect(c.Get(ctx, request.NamespacedName, etcd)).To(Succeed())
+		Expect(etcd.Status.Members).To(ConsistOf(HaveField("EtcdVersion", BeNil())))
+	})
+})
 
 var _ = Describe("The expiration of certificates", func() {
 	It("is exposed only while the Etcd exists", func(ctx SpecContext) {
@@ -58,6 +133,28 @@ var _ = Describe("The expiration of certificates", func() {
 		Expect(expiries()).To(BeEmpty())
 	})
 })
+
+// versions returns the labels of the member versions.
+func versions() []string {
+	GinkgoHelper()
+	families, err := metrics.Registry.Gather()
+	Expect(err).NotTo(HaveOccurred())
+	var found []string
+	for _, family := range families {
+		if family.GetName() != "etcd_druid_member_version_info" {
+			continue
+		}
+		for _, metric := range family.GetMetric() {
+			var values []string
+			for _, label := range metric.GetLabel() {
+				values = append(values, label.GetName()+"="+label.GetValue())
+			}
+			found = append(found, strings.Join(values, " "))
+		}
+	}
+
+	return found
+}
 
 // expiries returns the metrics of the namespace measured. The key has the Etcd, the Secret and its key, the value is the time.
 func expiries() map[string]float64 {

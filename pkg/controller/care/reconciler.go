@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -65,6 +66,10 @@ type Reconciler struct {
 	Clock clock.PassiveClock
 	// Recorder writes events.
 	Recorder events.EventRecorder
+
+	// prunesVersions is true after the API server has removed the versions of members from a status. gardenlet applies such a
+	// CustomResourceDefinition. Without it, each reconciliation would patch the status again.
+	prunesVersions atomic.Bool
 }
 
 // Reconcile updates the status of one Etcd:
@@ -81,7 +86,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	stored := &druidv1alpha1.Etcd{}
 	if err := r.Client.Get(ctx, request.NamespacedName, stored); err != nil {
 		if apierrors.IsNotFound(err) {
-			setMetrics(request.NamespacedName, nil)
+			setMetrics(request.NamespacedName, nil, nil)
 		}
 
 		return reconcile.Result{}, client.IgnoreNotFound(err)
@@ -128,7 +133,7 @@ func (r *Reconciler) periodFor(etcd *druidv1alpha1.Etcd) time.Duration {
 // respond.
 func (r *Reconciler) updateStatus(ctx context.Context, stored, etcd *druidv1alpha1.Etcd) error {
 	observation := r.Observer.Observe(ctx, etcd, observer.Request{QueryEtcd: !helper.IsHibernated(etcd), Events: true})
-	setMetrics(client.ObjectKeyFromObject(stored), conditions.CertificatesInUse(observation))
+	setMetrics(client.ObjectKeyFromObject(stored), conditions.CertificatesInUse(observation), etcdcluster.MembersFor(etcd, observation))
 
 	// The status is written although the evidence is not: the health of the members does not depend on it.
 	failure := errors.Join(r.recordEvidence(ctx, etcd, &observation), r.allowWrites(ctx, etcd, observation))
@@ -166,6 +171,7 @@ func (r *Reconciler) patchStatus(ctx context.Context, stored, etcd *druidv1alpha
 		Thresholds:  conditions.Thresholds{Unknown: r.Config.UnknownThreshold, NotReady: r.Config.NotReadyThreshold},
 		Now:         r.Clock.Now(),
 	}, &updated.Status)
+	hasVersions := removeVersions(updated.Status.Members, r.prunesVersions.Load())
 	if apiequality.Semantic.DeepEqual(stored.Status, updated.Status) {
 		return nil
 	}
@@ -174,7 +180,24 @@ func (r *Reconciler) patchStatus(ctx context.Context, stored, etcd *druidv1alpha
 	if err := r.Client.Status().Patch(ctx, updated, patch); err != nil {
 		return fmt.Errorf("patching the status: %w", err)
 	}
+	if hasVersions && !removeVersions(updated.Status.Members, false) {
+		r.prunesVersions.Store(true)
+	}
 	r.emitEvents(stored, updated)
 
 	return nil
+}
+
+// removeVersions removes the versions of the members if remove is true. It returns whether there are any afterwards.
+func removeVersions(members []druidv1alpha1.EtcdMemberStatus, remove bool) bool {
+	has := false
+	for i := range members {
+		member := &members[i]
+		if remove {
+			member.EtcdVersion, member.WrapperVersion, member.SidecarVersion = nil, nil, nil
+		}
+		has = has || member.EtcdVersion != nil || member.WrapperVersion != nil || member.SidecarVersion != nil
+	}
+
+	return has
 }

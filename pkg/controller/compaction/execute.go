@@ -24,6 +24,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/compaction"
 	componentcompaction "github.com/gardener/gardener-extension-etcd-druid/pkg/component/compaction"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
 )
 
@@ -108,6 +109,10 @@ func (r *Reconciler) values(ctx context.Context, etcd *druidv1alpha1.Etcd) (valu
 		}
 	}
 
+	if version := changingFrom(observation); version != "" {
+		return values, fmt.Sprintf("the members to change from etcd %s to %s", version, observation.State.EtcdVersion), nil
+	}
+
 	node := ""
 	if store.Provider == backupstore.ProviderLocal {
 		leader := r.Observer.Observe(ctx, etcd, observer.Request{QueryEtcd: true}).Leader()
@@ -125,6 +130,22 @@ func (r *Reconciler) values(ctx context.Context, etcd *druidv1alpha1.Etcd) (valu
 		Deadline:          r.Config.Deadline,
 		MetricsScrapeWait: r.Config.MetricsScrapeWait,
 	}, "", nil
+}
+
+// changingFrom returns the minor version of etcd of a pod that does not have the recorded version yet. Its sidecar may have to restore what the Job
+// stores. Empty: there is none.
+func changingFrom(o etcdcluster.Observation) string {
+	defaults := o.State.Accepted.Defaults
+	for _, pod := range o.Pods {
+		image := pod.Image(etcdcluster.ContainerBackupRestore)
+		for minor, images := range defaults.ImageSets {
+			if minor != o.State.EtcdVersion && image == images.BackupRestore && image != defaults.Images.BackupRestore {
+				return minor
+			}
+		}
+	}
+
+	return ""
 }
 
 // deleteJob deletes the Job with this UID. Nil: it does nothing.
