@@ -13,7 +13,9 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/etcdversion"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
@@ -65,6 +67,10 @@ func (s *scenario) expectDone() {
 	Expect([]int{healthy, all, len(s.Members)}).To(HaveEach(int(s.Etcd.Spec.Replicas)))
 	for _, pod := range s.Objects.Pods {
 		Expect(pod.Containers[0].Image).To(Equal(s.image))
+		Expect(s.Process(pod.UID).EtcdVersion).To(Equal(s.Written().EtcdVersion))
+		if requested := helper.EtcdVersion(s.Etcd); requested != "" {
+			Expect(s.Process(pod.UID).EtcdVersion).To(Equal(requested))
+		}
 	}
 }
 
@@ -165,6 +171,35 @@ func (s *scenario) checkApply(manifest simulator.Manifest, p plan.Plan) {
 	s.checkScaling(manifest)
 	s.checkFinalSnapshot(p)
 	s.checkRegistered(manifest)
+	s.checkVersion(manifest)
+}
+
+// checkVersion checks that the version of etcd changes in a healthy cluster after a verified snapshot, or back to the version of a running member.
+// It is lowered only if a spec requests it.
+func (s *scenario) checkVersion(manifest simulator.Manifest) {
+	before := s.Written()
+	if before == nil || before.Replicas == 0 || manifest.Replicas == 0 || etcdversion.Compare(before.EtcdVersion, manifest.EtcdVersion) == 0 {
+		return
+	}
+	accepted := s.Objects.State.Accepted
+	requested := []string{helper.EtcdVersion(s.Etcd)}
+	if accepted != nil && accepted.Spec != nil {
+		requested = append(requested, ptr.Deref(accepted.Spec.Etcd.Version, ""))
+	}
+	if etcdversion.Compare(manifest.EtcdVersion, before.EtcdVersion) < 0 && !slices.Contains(requested, manifest.EtcdVersion) {
+		s.violated("etcd is lowered from %s to %s, and no spec requests it", before.EtcdVersion, manifest.EtcdVersion)
+	}
+	for _, pod := range s.Objects.Pods {
+		if s.Process(pod.UID).EtcdVersion == manifest.EtcdVersion {
+			return // an earlier change is continued or taken back
+		}
+	}
+	if healthy, all := s.Voters(); healthy < all || all < int(before.Replicas) {
+		s.violated("etcd changes from %s to %s with %d of %d voting members", before.EtcdVersion, manifest.EtcdVersion, healthy, all)
+	}
+	if helper.IsStoreConfigured(s.Etcd) && s.Objects.SnapshotAttempts.Verified == nil {
+		s.violated("etcd changes from %s to %s without a verified snapshot", before.EtcdVersion, manifest.EtcdVersion)
+	}
 }
 
 // checkScaling checks that a cluster is scaled up by one member at a time, and down only to hibernate. To run a member again that joined before

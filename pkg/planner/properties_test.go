@@ -143,7 +143,7 @@ func (s *randomScenario) expectConverged() {
 func (s *randomScenario) fault() {
 	faults := []func() string{
 		s.podGoes, s.podGoes, s.etcdIsKilled, s.nodeIsCutOff, s.nodeRecovers, s.nodeGoes, s.nodeIsGivenUp, s.volumeGoes, s.volumeRots,
-		s.imageChanges, s.imageBreaks, s.sidecarBreaks, s.peerPortChanges, s.storeFails, s.bucketIsEmptied, s.bucketIsRolledBack, s.bucketIsRepaired, s.leaderMoves, s.evictionsAreRefused, s.clusterIsScaledUp, s.clusterSleepsOrWakes,
+		s.imageChanges, s.imageBreaks, s.versionChanges, s.sidecarBreaks, s.peerPortChanges, s.storeFails, s.bucketIsEmptied, s.bucketIsRolledBack, s.bucketIsRepaired, s.leaderMoves, s.evictionsAreRefused, s.clusterIsScaledUp, s.clusterSleepsOrWakes,
 		s.readinessFlaps, s.etcdEnds, s.etcdIsRecreated, s.volumesAreExpanded, s.quotaChanges, s.peersChange, s.reconciliationIsSuspended, s.reconciliationIsRequested, s.memberIsStrange, s.strangerIsEmptied,
 	}
 	what := ""
@@ -343,6 +343,17 @@ func (s *randomScenario) imageChanges() string {
 	s.image = fmt.Sprintf("v%d", s.images+1)
 
 	return "the image becomes " + s.image
+}
+
+// versionChanges requests another version of etcd, or none. Without a request the cluster keeps the version that it has.
+func (s *randomScenario) versionChanges() string {
+	versions := []*string{nil, new("3.4"), new("3.5")}
+	s.Etcd.Spec.Etcd.Version = versions[s.random.Intn(len(versions))]
+	if s.Etcd.Spec.Etcd.Version == nil {
+		return "the spec requests no version of etcd"
+	}
+
+	return "the spec requests etcd " + *s.Etcd.Spec.Etcd.Version
 }
 
 func (s *randomScenario) imageBreaks() string {

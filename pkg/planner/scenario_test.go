@@ -118,14 +118,14 @@ func manifestFor(etcd *druidv1alpha1.Etcd, accepted *state.Accepted, p plan.Plan
 	}
 	m := simulator.Manifest{
 		Rendering: etcdcluster.Rendering{
-			Checksum: fmt.Sprintf("%s/%d/%d/%s/%d", image, p.Replicas, p.ClusterSize, tls, port),
+			Checksum: fmt.Sprintf("%s/%s/%d/%d/%s/%d", image, p.EtcdVersion, p.Replicas, p.ClusterSize, tls, port),
 			Fixed: etcdcluster.FixedFields{
 				ServiceName: helper.PeerServiceName(etcd), PodManagementPolicy: "Parallel", Selector: helper.DefaultLabels(etcd),
 				ClaimTemplates: []etcdcluster.ClaimTemplate{{Name: "main", Request: new(helper.StorageCapacity(etcd)).Value(), AccessModes: []string{"ReadWriteOnce"}}},
 			},
 		},
-		Revision: fmt.Sprintf("rev-%s-%d-%s-%d", image, min(p.ClusterSize, 3), tls, port),
-		Image:    image, Replicas: p.Replicas, ClusterSize: p.ClusterSize, PeerPort: port, TLS: tls,
+		Revision: fmt.Sprintf("rev-%s-%s-%d-%s-%d", image, p.EtcdVersion, min(p.ClusterSize, 3), tls, port),
+		Image:    image, EtcdVersion: p.EtcdVersion, Replicas: p.Replicas, ClusterSize: p.ClusterSize, PeerPort: port, TLS: tls,
 	}
 	if helper.IsStoreConfigured(etcd) {
 		m.Store = "the store"

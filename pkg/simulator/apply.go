@@ -18,6 +18,8 @@ type Manifest struct {
 	Revision string
 	// Image is the image of the container etcd.
 	Image string
+	// EtcdVersion is the minor version of etcd. Empty: an earlier operator rendered the manifests.
+	EtcdVersion string
 	// Replicas is the number of pods of the StatefulSet.
 	Replicas int32
 	// ClusterSize is the number of members with which the sidecars are configured.

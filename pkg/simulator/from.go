@@ -80,6 +80,7 @@ func (c *Cluster) restoreManifest(running *Manifest) {
 func (c *Cluster) manifestOf(set etcdcluster.StatefulSet) *Manifest {
 	manifest := &Manifest{
 		Rendering: set.Rendering, Revision: set.UpdateRevision, Replicas: set.SpecReplicas, ClusterSize: 1, TLS: set.TLS, PeerPort: set.PeerPort, Store: set.Store,
+		EtcdVersion: c.Objects.State.EtcdVersion,
 	}
 	if set.HasPreStopHook {
 		manifest.ClusterSize = max(c.Objects.State.Size, set.SpecReplicas, 2)

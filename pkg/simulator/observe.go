@@ -107,6 +107,9 @@ func (c *Cluster) endpointStatus(pod etcdcluster.Pod) etcdcluster.EndpointStatus
 	if !c.IsConnected(member) {
 		status.LeaderID = 0
 	}
+	if version := c.Process(pod.UID).EtcdVersion; version != "" {
+		status.Version = version + ".0"
+	}
 	status.RaftIndex, status.RaftAppliedIndex = 100, 100
 	if member.Learner {
 		status.RaftAppliedIndex = uint64(min(100, 100*member.CaughtUp/max(c.CatchUpTicks, 1))) // #nosec G115 -- never negative

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/etcdversion"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/engine"
@@ -96,8 +97,17 @@ func (o *Operator) Reconcile() engine.Result {
 }
 
 // Observe implements engine.Observer.
-func (o *Operator) Observe(context.Context, *engine.Run) (etcdcluster.Observation, error) {
+func (o *Operator) Observe(_ context.Context, run *engine.Run) (etcdcluster.Observation, error) {
 	observed := o.Cluster.Observe()
+	if requested := run.Target.RequestedVersion(observed, o.Config); requested != "" && observed.ManagedResource.Exists {
+		switch order := etcdversion.Compare(requested, observed.State.EtcdVersion); {
+		case order < 0:
+			observed.Etcd = o.Cluster.queryMembers()
+			observed.Etcd.AuthEnabled = new(false)
+		case order > 0:
+			observed.Etcd = o.Cluster.queryMembers()
+		}
+	}
 	if store := observed.State.Store; store != nil {
 		observed.StoreLocation = store.String()
 	}
@@ -288,7 +298,7 @@ func ManifestOf(t *target.Target, rendered engine.Rendered) Manifest {
 	sum := sha256.Sum256(data)
 	manifest := Manifest{
 		Rendering: rendered.Rendering, Revision: hex.EncodeToString(sum[:]), Replicas: rendered.Plan.Replicas, ClusterSize: rendered.Plan.ClusterSize,
-		PeerPort: helper.PeerPort(t.Etcd), Store: etcdcluster.StoreFingerprint(template.Spec),
+		PeerPort: helper.PeerPort(t.Etcd), Store: etcdcluster.StoreFingerprint(template.Spec), EtcdVersion: rendered.Plan.EtcdVersion,
 	}
 	for _, container := range template.Spec.Containers {
 		if container.Name == etcdcluster.ContainerEtcd {

@@ -148,7 +148,7 @@ func sizeOf(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) plan.Plan {
 		size = etcd.Spec.Replicas
 	}
 
-	return plan.Plan{Render: true, Replicas: o.StatefulSet.SpecReplicas, ClusterSize: size}
+	return plan.Plan{Render: true, Replicas: o.StatefulSet.SpecReplicas, ClusterSize: size, EtcdVersion: o.State.EtcdVersion}
 }
 
 // render renders an Etcd under a plan, as the operator would with the certificates that the cluster mounts.

@@ -18,6 +18,8 @@ import (
 type Process struct {
 	// ClusterSize is the cluster size with which the pod was rendered. A sidecar reads it once, when it starts.
 	ClusterSize int32
+	// EtcdVersion is the minor version of etcd with which the pod was rendered. Empty: it is not known.
+	EtcdVersion string
 	// HasStore is true if the pod was rendered with a backup store.
 	HasStore bool
 	// HasServed is true from the moment when its sidecar found etcd healthy. The sidecar then reads the ConfigMap.
@@ -107,7 +109,7 @@ func (c *Cluster) createPod(ordinal int) {
 	c.Objects.Pods = append(c.Objects.Pods, pod)
 	slices.SortFunc(c.Objects.Pods, func(a, b etcdcluster.Pod) int { return a.Ordinal - b.Ordinal })
 	process := c.Process(pod.UID)
-	process.ClusterSize, process.HasStore = c.applied.ClusterSize, c.applied.Store != ""
+	process.ClusterSize, process.HasStore, process.EtcdVersion = c.applied.ClusterSize, c.applied.Store != "", c.applied.EtcdVersion
 }
 
 // claim returns the claim of the member with the ordinal, which may not exist yet.
