@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/etcdversion"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
@@ -86,8 +87,19 @@ func (k *Cluster) connect() {
 			continue
 		}
 		k.etcd.Move(member.ID, clientAddress(pod))
+		k.etcd.SetVersion(member.ID, versionOf(pod))
 		k.etcd.Start(member.ID)
 	}
+}
+
+// versionOf returns the version of etcd in a pod, according to the tag of etcd-wrapper. Empty: the tag is none of etcd-wrapper.
+func versionOf(pod *corev1.Pod) string {
+	for _, container := range pod.Spec.Containers {
+		if minor := etcdversion.OfWrapper(container.Image); minor != "" && container.Name == etcdcluster.ContainerEtcd {
+			return minor + ".0"
+		}
+	}
+	return ""
 }
 
 // sidecars simulates the sidecars: they bootstrap the cluster, add and replace members, and promote learners that have caught up.

@@ -65,6 +65,11 @@ var _ = Describe("An operator that is killed at any of its writes", func() {
 		Entry("while it adopts three members", crashCase{when: func(k *kube.Cluster) { etcdDruidCluster(3)(k); adopt(k) }, then: succeeded(3, 6)}),
 		Entry("while one member moves to another store", crashCase{given: []func(*kube.Cluster){create(1, withStore)}, when: moveStore, then: hasMoved(1, 2)}),
 		Entry("while three members move to another store", crashCase{given: []func(*kube.Cluster){create(3, withStore)}, when: moveStore, then: hasMoved(3, 7)}),
+		Entry("while it upgrades one member to etcd 3.5", crashCase{given: []func(*kube.Cluster){create(1, withStore)}, when: setVersion("3.5"), then: hasVersion("3.5", 1, 2)}),
+		Entry("while it upgrades three members to etcd 3.5", crashCase{given: []func(*kube.Cluster){create(3, withStore)}, when: setVersion("3.5"), then: hasVersion("3.5", 3, 7)}),
+		Entry("while it downgrades three members to etcd 3.4", crashCase{
+			given: []func(*kube.Cluster){create(3, withStore), setVersion("3.5")}, when: setVersion("3.4"), then: hasVersion("3.4", 3, 10),
+		}),
 		Entry("while it renews the certificates of three members although the newest generation is refused",
 			crashCase{given: append(three[:1:1], refuse), when: yearsPass, then: hasNewCertificates}),
 		Entry("while it deletes a cluster and keeps its volumes", crashCase{given: three, when: deleteEtcd, then: isGone}),
@@ -81,6 +86,32 @@ func create(replicas int32, options ...func(*druidv1alpha1.Etcd)) func(*kube.Clu
 			option(etcd)
 		}
 		must(k.Client(nil).Create(context.Background(), etcd))
+	}
+}
+
+// setVersion requests a minor version of etcd.
+func setVersion(version string) func(*kube.Cluster) {
+	return update(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.Version = &version })
+}
+
+// hasVersion expects what succeeded expects, and a full snapshot and the images of a minor version of etcd.
+func hasVersion(version string, members, podsCreated int) func(*kube.Cluster) {
+	return func(k *kube.Cluster) {
+		GinkgoHelper()
+		succeeded(members, podsCreated)(k)
+		mr := &resourcesv1alpha1.ManagedResource{}
+		must(k.Client(nil).Get(context.Background(), client.ObjectKey{Namespace: k.Etcd.Namespace, Name: "druid-" + k.Etcd.Name}, mr))
+		recorded, err := state.Decode(mr.Annotations)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(recorded.EtcdVersion).To(Equal(version))
+		Expect(recorded.Snapshot.Verified).NotTo(BeNil())
+		pods := &corev1.PodList{}
+		must(k.Client(nil).List(context.Background(), pods))
+		Expect(pods.Items).To(HaveLen(members))
+		images := recorded.Accepted.Defaults.ImageSets[version]
+		for _, pod := range pods.Items {
+			Expect(pod.Spec.Containers).To(ContainElements(HaveField("Image", images.EtcdWrapper), HaveField("Image", images.BackupRestore)))
+		}
 	}
 }
 

@@ -84,12 +84,16 @@ func startOperator(k *kube.Cluster, onWrite func(kube.Write)) *operator {
 		Renderings: recorded,
 
 		Snapshots: calls.NewRunner[etcdcluster.SnapshotCall](), // run starts it, reconcileOnce does not
-		Config: target.Config{EtcdHelper: target.EtcdHelper{Image: "registry.example.com/operator:v1"}, LocalStoreRoots: backupstore.LocalRoots{backupstore.DefaultHostPath}, Defaults: state.Defaults{Images: state.Images{
-			EtcdWrapper: "registry.example.com/etcd-wrapper:v1", BackupRestore: "registry.example.com/etcdbrctl:v1", Init: "registry.example.com/init:v1",
-		}}},
+		Config: target.Config{EtcdHelper: target.EtcdHelper{Image: "registry.example.com/operator:v1"}, LocalStoreRoots: backupstore.LocalRoots{backupstore.DefaultHostPath}, Defaults: state.Defaults{
+			Images:    imagesOf34,
+			ImageSets: map[string]state.Images{"3.4": imagesOf34, "3.5": {EtcdWrapper: "registry.example.com/etcd-wrapper:v0.7.0", BackupRestore: "registry.example.com/etcdbrctl:v2", Init: "registry.example.com/init:v1"}},
+		}},
 	}
 	return o
 }
+
+// imagesOf34 are the images of etcd 3.4.
+var imagesOf34 = state.Images{EtcdWrapper: "registry.example.com/etcd-wrapper:v1", BackupRestore: "registry.example.com/etcdbrctl:v1", Init: "registry.example.com/init:v1"}
 
 // recordedRenderings is the latest rendering in the memory of one process. The resource manager of the tests applies no other, like the
 // embedded one.
