@@ -26,7 +26,7 @@ unit() {
 	go_test test/rules -count=1 ./...
 }
 
-integration_runs="controllers against a kube-apiserver (builds it if the cache does not contain it)"
+integration_runs="controllers against a kube-apiserver, and the sidecar against the APIs of stores (builds both if the cache does not contain them)"
 integration() {
 	find_assets || return
 	# The tests mostly wait for controllers. Four packages therefore run at the same time.

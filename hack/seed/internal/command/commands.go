@@ -22,7 +22,7 @@ import (
 func commands() []command {
 	return []command{
 		{name: "build", help: "build every program and image into the cache", run: runBuild},
-		{name: "assets", help: "build what envtest needs and print the directory for KUBEBUILDER_ASSETS", run: runAssets},
+		{name: "assets", help: "build what integration tests need and print the directory for KUBEBUILDER_ASSETS", run: runAssets},
 		{name: "image", args: "[TAR]", help: "pack the operator's image as a docker archive, into bin/ of the checkout, and print its path", run: runImage},
 		{name: "up", args: "[--nodes 3] [--example=false] [--volumes-in-memory]", help: "start the cluster, or what does not run of it", changes: true, run: runUp},
 		{name: "down", help: "stop the cluster and remove everything except the cache; with the seed also the bare cluster", changes: true, run: runDown},

@@ -14,9 +14,9 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/build"
 )
 
-// Assets builds the programs that envtest starts, and returns a directory with links to them.
+// Assets builds the programs that integration tests start, and returns a directory with links to them.
 func (s *Seed) Assets(ctx context.Context) (string, error) {
-	if err := s.Builder.Ensure(ctx, build.Etcd, build.Kubernetes); err != nil {
+	if err := s.Builder.Ensure(ctx, build.Etcd, build.Kubernetes, build.BackupRestore); err != nil {
 		return "", err
 	}
 
@@ -25,7 +25,7 @@ func (s *Seed) Assets(ctx context.Context) (string, error) {
 		return "", err
 	}
 
-	for module, programs := range map[string][]string{build.Etcd: {"etcd"}, build.Kubernetes: {"kube-apiserver", "kubectl"}} {
+	for module, programs := range map[string][]string{build.Etcd: {"etcd"}, build.Kubernetes: {"kube-apiserver", "kubectl"}, build.BackupRestore: {"etcdbrctl"}} {
 		for _, name := range programs {
 			target, err := s.Builder.Program(module, name)
 			if err != nil {
