@@ -193,7 +193,7 @@ func identityOf(store Store, public map[string]string) Identity {
 	case ProviderECS, ProviderOCS:
 		identity.Endpoint = value(keyEndpoint, "")
 	}
-	if store.EndpointOverride != "" {
+	if store.EndpointOverride != "" && store.Provider.traits().overridable {
 		identity.Endpoint = hostOfOverride(store)
 	}
 	if store.Provider == ProviderABS && identity.Account != "" {
@@ -203,9 +203,9 @@ func identityOf(store Store, public map[string]string) Identity {
 	return identity
 }
 
-// hostOfOverride is the host of the endpoint in the spec. Empty: the spec has none.
+// hostOfOverride is the host of the endpoint in the spec. Empty: the spec has none, or the sidecar ignores it.
 func hostOfOverride(store Store) string {
-	if store.EndpointOverride == "" {
+	if store.EndpointOverride == "" || !store.Provider.traits().overridable {
 		return ""
 	}
 

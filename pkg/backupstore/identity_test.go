@@ -66,6 +66,11 @@ var _ = Describe("The identity of a store", func() {
 		Entry("OCS", backupstore.ProviderOCS, "", map[string]string{"endpoint": "https://s3.openshift.example.org"}, "s3.openshift.example.org", ""),
 		Entry("ECS", backupstore.ProviderECS, "", map[string]string{"endpoint": "https://ecs.example.org:9021"}, "ecs.example.org:9021", ""),
 		Entry("ECS without an endpoint", backupstore.ProviderECS, "", nil, "", ""),
+		Entry("Swift with an endpoint in the spec, which the sidecar ignores", backupstore.ProviderSwift, "https://a.example.org", map[string]string{"authURL": "https://keystone.example.org", "region": "r"}, "keystone.example.org/r", ""),
+		Entry("OSS with an endpoint in the spec, which the sidecar ignores", backupstore.ProviderOSS, "https://a.example.org", map[string]string{"storageEndpoint": "oss-eu-central-1.aliyuncs.com"}, "aliyuncs.com", ""),
+		Entry("OCS with an endpoint in the spec, which the sidecar ignores", backupstore.ProviderOCS, "https://a.example.org", map[string]string{"endpoint": "https://b.example.org"}, "b.example.org", ""),
+		Entry("ECS with an endpoint in the spec, which the sidecar ignores", backupstore.ProviderECS, "https://a.example.org", map[string]string{"endpoint": "https://b.example.org"}, "b.example.org", ""),
+		Entry("OCS with such an endpoint and a file that cannot be parsed", backupstore.ProviderOCS, "https://a.example.org", map[string]string{"c.json": `{`}, "", ""),
 		Entry("Local", backupstore.ProviderLocal, "", map[string]string{"hostPath": "/d"}, "", ""),
 	)
 

@@ -65,6 +65,8 @@ type traits struct {
 	credentialsFile string
 	// ambient is true if the sidecar can use an identity that the infrastructure gives to the pod.
 	ambient bool
+	// overridable is true if the sidecar uses the endpoint in the spec. With other providers it ignores the flag.
+	overridable bool
 	// keys are environment variables with the keys of the Secret from which they are set. They have no prefix on either side:
 	// etcd-backup-restore supports one set, which must be valid for both stores of a copy. Nil: the Secret is mounted.
 	keys []environmentKey
@@ -75,11 +77,11 @@ type environmentKey struct{ variable, key string }
 func (p Provider) traits() traits {
 	switch p {
 	case ProviderS3:
-		return traits{credentials: "AWS_APPLICATION_CREDENTIALS", ambient: true} // #nosec G101 -- the name of an environment variable
+		return traits{credentials: "AWS_APPLICATION_CREDENTIALS", ambient: true, overridable: true} // #nosec G101 -- the name of an environment variable
 	case ProviderABS:
-		return traits{credentials: "AZURE_APPLICATION_CREDENTIALS"} // #nosec G101 -- the name of an environment variable
+		return traits{credentials: "AZURE_APPLICATION_CREDENTIALS", overridable: true} // #nosec G101 -- the name of an environment variable
 	case ProviderGCS:
-		return traits{credentials: "GOOGLE_APPLICATION_CREDENTIALS", credentialsFile: "serviceaccount.json", ambient: true} // #nosec G101 -- the name of an environment variable
+		return traits{credentials: "GOOGLE_APPLICATION_CREDENTIALS", credentialsFile: "serviceaccount.json", ambient: true, overridable: true} // #nosec G101 -- the name of an environment variable
 	case ProviderSwift:
 		return traits{credentials: "OPENSTACK_APPLICATION_CREDENTIALS"} // #nosec G101 -- the name of an environment variable
 	case ProviderOSS:
