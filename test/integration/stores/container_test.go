@@ -16,8 +16,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// machine runs containers as processes. Each absolute path in their arguments and environment is below a temporary directory, like in a
-// changed root directory, for which the tests lack the permissions.
+// machine runs containers as processes. Each absolute path in their arguments and environment is below a temporary directory. A real root
+// directory would need privileges.
 type machine struct {
 	root string
 	// secrets are the contents of the Secrets by name.

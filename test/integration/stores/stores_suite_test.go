@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package stores_test runs the real etcd-backup-restore with the flags, the environment and the Secrets of rendered containers. It needs no
-// cluster and no network: a server on the loopback interface has the APIs of all providers, and records which hosts, containers, objects and
-// credentials the program uses. SIDECAR_BINARY is the path of the program. Unset, it is etcdbrctl in the directory KUBEBUILDER_ASSETS.
+// cluster and no network. A server on the loopback interface has the APIs of all providers. It records the hosts, containers, objects and
+// credentials that the program uses. SIDECAR_BINARY is the path of the program. Unset, it is etcdbrctl in the directory KUBEBUILDER_ASSETS.
 package stores_test
 
 import (

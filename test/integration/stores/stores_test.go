@@ -59,6 +59,8 @@ type storeCase struct {
 	host, authHost string
 	// credential identifies the credentials of the Secret.
 	credential string
+	// ignoresOverride is true if etcd-backup-restore ignores the endpoint in the spec. The test then sets one, if there is a flag for it.
+	ignoresOverride bool
 	// isShared is true if one Secret must be valid for both stores of a copy.
 	isShared bool
 }
@@ -67,6 +69,9 @@ var _ = DescribeTable("etcd-backup-restore reaches with the rendered flags, envi
 	func(ctx SpecContext, c storeCase) {
 		if c.endpointOverride != "" && !overridesEndpoints {
 			Skip("this version of etcd-backup-restore has no flag --store-endpoint-override")
+		}
+		if c.ignoresOverride && overridesEndpoints {
+			c.endpointOverride = "https://ignored.example.com"
 		}
 		cloud := startCloud(c.api)
 		run := newRunner(c, cloud)
@@ -136,28 +141,28 @@ var _ = DescribeTable("etcd-backup-restore reaches with the rendered flags, envi
 		secret:           map[string]string{"serviceaccount.json": "{service account}"},
 	}),
 	Entry("Swift with a password", storeCase{
-		provider: "openstack", api: swift, host: "swift.example.com", authHost: "keystone-{name}.example.com", credential: "{name}/password of domain in domain/tenant",
+		provider: "openstack", api: swift, ignoresOverride: true, host: "swift.example.com", authHost: "keystone-{name}.example.com", credential: "{name}/password of domain in domain/tenant",
 		secret: map[string]string{
 			"authURL": "https://keystone-{name}.example.com/v3", "domainName": "domain", "tenantName": "tenant", "username": "{name}", "password": "password", "region": "r",
 		},
 	}),
 	Entry("Swift with an application credential", storeCase{
-		provider: "openstack", api: swift, host: "swift.example.com", authHost: "keystone-{name}.example.com", credential: "{name}/secret",
+		provider: "openstack", api: swift, ignoresOverride: true, host: "swift.example.com", authHost: "keystone-{name}.example.com", credential: "{name}/secret",
 		secret: map[string]string{
 			"authURL": "https://keystone-{name}.example.com/v3", "domainName": "domain", "tenantName": "tenant", "region": "r",
 			"applicationCredentialID": "{name}", "applicationCredentialName": "backup", "applicationCredentialSecret": "secret",
 		},
 	}),
 	Entry("OSS", storeCase{
-		provider: "alicloud", api: s3, host: "{address}", credential: "{name}",
+		provider: "alicloud", api: s3, ignoresOverride: true, host: "{address}", credential: "{name}",
 		secret: map[string]string{"accessKeyID": "{name}", "accessKeySecret": "secret", "storageEndpoint": "https://{address}"},
 	}),
 	Entry("OCS", storeCase{
-		provider: "openshift", api: s3, host: "{address}", credential: "{name} in r",
+		provider: "openshift", api: s3, ignoresOverride: true, host: "{address}", credential: "{name} in r",
 		secret: map[string]string{"accessKeyID": "{name}", "secretAccessKey": "secret", "region": "r", "endpoint": "https://{address}"},
 	}),
 	Entry("ECS", storeCase{
-		provider: "dell", api: s3, host: "{address}", credential: "{name} in US-Standard", isShared: true,
+		provider: "dell", api: s3, ignoresOverride: true, host: "{address}", credential: "{name} in US-Standard", isShared: true,
 		secret: map[string]string{"accessKeyID": "{name}", "secretAccessKey": "secret", "endpoint": "https://{address}"},
 	}),
 )
