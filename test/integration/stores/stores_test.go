@@ -167,6 +167,30 @@ var _ = DescribeTable("etcd-backup-restore reaches with the rendered flags, envi
 	}),
 )
 
+var _ = It("etcd-backup-restore copies between the mounted directories of Local stores", func(ctx SpecContext) {
+	c := storeCase{provider: "Local"}
+	source, target := c.store(sourceContainer, "hosts"), c.store(targetContainer, "hosts")
+	task := &druidv1alpha1.EtcdCopyBackupsTask{ObjectMeta: metav1.ObjectMeta{Name: "copy", Namespace: "test-ns"}}
+	pod := copybackups.Job(copybackups.Values{Task: task, Source: source, Target: target, Image: image}).Spec.Template.Spec
+	m := machine{root: GinkgoT().TempDir()}
+	command := m.command(ctx, pod, pod.Containers[0])
+	directory := func(container string) string {
+		mounts := pod.Containers[0].VolumeMounts
+		index := slices.IndexFunc(mounts, func(mount corev1.VolumeMount) bool { return filepath.Base(mount.MountPath) == container })
+		Expect(index).NotTo(Equal(-1))
+
+		return filepath.Join(m.path(mounts[index].MountPath), prefix, "v2")
+	}
+	Expect(os.MkdirAll(directory(sourceContainer), 0o700)).To(Succeed())
+	Expect(os.WriteFile(filepath.Join(directory(sourceContainer), snapshotName), []byte(content), 0o600)).To(Succeed())
+
+	output, err := command.CombinedOutput()
+	Expect(err).NotTo(HaveOccurred(), string(output))
+	copied, err := os.ReadFile(filepath.Join(directory(targetContainer), snapshotName))
+	Expect(err).NotTo(HaveOccurred(), string(output))
+	Expect(string(copied)).To(Equal(content))
+})
+
 // store is the store that the operator resolves.
 func (c storeCase) store(container, secret string) backupstore.Store {
 	GinkgoHelper()
