@@ -17,6 +17,10 @@ import (
 // what gardener-resource-manager has applied.
 const RenderingAnnotation = "etcd-druid.extensions.gardener.cloud/rendering"
 
+// ScaleUpAnnotation is the key of an annotation that earlier versions of etcd-druid set on the StatefulSet when they added members.
+// Sidecars up to v0.40 delete the data of their member if the StatefulSet has it and the cluster does not respond.
+const ScaleUpAnnotation = "gardener.cloud/scaled-to-multi-node"
+
 // StatefulSet is the observed StatefulSet.
 type StatefulSet struct {
 	// Exists is false when there is none; all else is zero then.
@@ -55,6 +59,8 @@ type StatefulSet struct {
 	HasPreStopHook bool
 	// EtcdImage is the image of the etcd container in the template. Empty: there is no such container.
 	EtcdImage string
+	// HasScaleUpAnnotation is true if it has the annotation ScaleUpAnnotation, with any value.
+	HasScaleUpAnnotation bool
 }
 
 // MountedTLS are the names of Secrets that pods mount for TLS. Each is empty where none is mounted.

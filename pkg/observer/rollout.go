@@ -134,6 +134,7 @@ func (r *reader) readStatefulSet(ctx context.Context) {
 
 		return
 	}
+	_, hasScaleUpAnnotation := object.Annotations[etcdcluster.ScaleUpAnnotation]
 	r.observation.StatefulSet = etcdcluster.StatefulSet{
 		Exists:             true,
 		Name:               object.Name,
@@ -156,6 +157,8 @@ func (r *reader) readStatefulSet(ctx context.Context) {
 		PeerPort:           portFor(object.Spec.Template.Spec.Containers, "server"),
 		HasPreStopHook:     hasPreStopHook(object.Spec.Template.Spec.Containers),
 		EtcdImage:          imageOf(object.Spec.Template.Spec.Containers, etcdcluster.ContainerEtcd),
+
+		HasScaleUpAnnotation: hasScaleUpAnnotation,
 	}
 }
 

@@ -163,6 +163,12 @@ func (k *Cluster) applyOne(obj client.Object) error {
 	}
 	if isStatefulSet {
 		live := current.(*appsv1.StatefulSet)
+		annotations := maps.Clone(live.Annotations) // gardener-resource-manager keeps annotations of others
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		maps.Copy(annotations, statefulSet.Annotations)
+		statefulSet.Annotations = annotations
 		statefulSet.Spec.VolumeClaimTemplates = live.Spec.VolumeClaimTemplates
 		before, after := etcdcluster.RenderingFor(live).Fixed, etcdcluster.RenderingFor(statefulSet).Fixed
 		if !equality.Semantic.DeepEqual(before, after) {

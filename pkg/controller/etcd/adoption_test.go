@@ -10,6 +10,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -26,6 +27,10 @@ var etcdDruidSecrets = []string{
 	"client-ca", "client-server", "client-client", "peer-ca", "peer-server", "backup-ca", "backup-server", "backup-client", "former",
 }
 
+// scaleUpAnnotation is an annotation of earlier versions of etcd-druid. With it, an old sidecar deletes the data of its member if the
+// cluster does not respond.
+const scaleUpAnnotation = "gardener.cloud/scaled-to-multi-node"
+
 // etcdDruidCluster creates a cluster with TLS as etcd-druid runs it.
 func etcdDruidCluster(replicas int32) func(*kube.Cluster) {
 	return func(k *kube.Cluster) {
@@ -41,6 +46,9 @@ func etcdDruidCluster(replicas int32) func(*kube.Cluster) {
 		must(c.Create(ctx, etcd))
 		etcdDruid := fixture.EtcdDruid{Etcd: etcd, WrapperImage: "registry.example.com/etcd-wrapper:v0", SidecarImage: "registry.example.com/etcdbrctl:v0"}
 		for _, obj := range etcdDruid.Objects() {
+			if set, is := obj.(*appsv1.StatefulSet); is {
+				metav1.SetMetaDataAnnotation(&set.ObjectMeta, scaleUpAnnotation, "")
+			}
 			must(c.Create(ctx, obj))
 		}
 		etcd.Status = etcdDruid.Status()
@@ -72,6 +80,11 @@ var _ = Describe("The adoption of a cluster that etcd-druid runs", func() {
 		var acts []string
 		adopt(k)
 		startOperator(k, func(write kube.Write) {
+			if strings.Contains(write.What, " Pod ") {
+				set := &appsv1.StatefulSet{}
+				must(k.Client(nil).Get(ctx, client.ObjectKey{Namespace: "demo", Name: "main"}, set))
+				Expect(set.Annotations).NotTo(HaveKey(scaleUpAnnotation), "a sidecar starts")
+			}
 			if write.Done && (strings.Contains(write.What, " Pod ") || strings.Contains(write.What, "Claim") || strings.Contains(write.What, "delete StatefulSet") || strings.HasPrefix(write.What, "move")) {
 				acts = append(acts, strings.Fields(write.What)[0])
 			}

@@ -13,6 +13,7 @@ import (
 	"github.com/gardener/gardener/pkg/controllerutils"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -162,6 +163,9 @@ func (r *execution) write(ctx context.Context, run *engine.Run, desired desiredR
 			return false, err
 		}
 	}
+	if err := r.removeScaleUpAnnotation(ctx, run); err != nil {
+		return false, plan.Failed(druidv1alpha1.ErrorCodeSyncStatefulSet, err)
+	}
 	if err := r.writeLeases(ctx, run); err != nil {
 		return false, err
 	}
@@ -183,6 +187,23 @@ func (r *execution) write(ctx context.Context, run *engine.Run, desired desiredR
 	r.announceSizeOne(run)
 	r.announceRestore(run)
 	return true, plan.Waiting(engine.FallbackResync, "Waiting for ManagedResource %s to be applied", helper.ManagedResourceName(etcd))
+}
+
+// removeScaleUpAnnotation removes ScaleUpAnnotation from an adopted StatefulSet. gardener-resource-manager keeps annotations that it did not
+// write.
+func (r *execution) removeScaleUpAnnotation(ctx context.Context, run *engine.Run) error {
+	observed, etcd := run.Observation.StatefulSet, run.Target.Etcd
+	if !observed.HasScaleUpAnnotation || observed.OwnerUID != etcd.UID {
+		return nil
+	}
+	set := metadataOf(statefulSetKind)
+	set.Namespace, set.Name, set.UID = etcd.Namespace, observed.Name, observed.UID
+	// The API server rejects a patch with the UID of another object.
+	patch := fmt.Sprintf(`{"metadata":{"uid":%q,"annotations":{%q:null}}}`, observed.UID, etcdcluster.ScaleUpAnnotation)
+	if err := r.Client.Patch(ctx, set, client.RawPatch(types.MergePatchType, []byte(patch))); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("removing annotation %s of StatefulSet %s: %w", etcdcluster.ScaleUpAnnotation, observed.Name, err)
+	}
+	return nil
 }
 
 func (r *execution) writeLeases(ctx context.Context, run *engine.Run) error {

@@ -27,6 +27,10 @@ import (
 
 const etcdDruidFinalizer = "druid.gardener.cloud/etcd-druid"
 
+// scaleUpAnnotation is an annotation of earlier versions of etcd-druid. With it, an old sidecar deletes the data of its member if the
+// cluster does not respond.
+const scaleUpAnnotation = "gardener.cloud/scaled-to-multi-node"
+
 // etcdDruidSecrets are the Secrets that the spec references, and one that the spec no longer references.
 var etcdDruidSecrets = []string{
 	"client-ca", "client-server", "client-client", "peer-ca", "peer-server", "backup-ca", "backup-server", "backup-client", "former",
@@ -46,6 +50,9 @@ func createWithEtcdDruid(ctx context.Context, namespace string, replicas int32) 
 	Expect(env.Client.Create(ctx, etcd)).To(Succeed())
 	druid := fixture.EtcdDruid{Etcd: etcd, WrapperImage: "registry.example.com/etcd-wrapper:v0", SidecarImage: "registry.example.com/etcdbrctl:v0"}
 	for _, obj := range druid.Objects() {
+		if set, is := obj.(*appsv1.StatefulSet); is {
+			metav1.SetMetaDataAnnotation(&set.ObjectMeta, scaleUpAnnotation, "")
+		}
 		Expect(env.Client.Create(ctx, obj)).To(Succeed())
 	}
 	etcd.Status = druid.Status()
@@ -130,6 +137,9 @@ var _ = Describe("The adoption of a cluster that etcd-druid runs", func() {
 		Expect(identities(ctx, namespace, &appsv1.StatefulSetList{})).To(Equal(statefulSets))
 		Expect(identities(ctx, namespace, &corev1.ServiceList{})).To(Equal(services))
 		Expect(identities(ctx, namespace, &coordinationv1.LeaseList{})).To(Equal(leases))
+		statefulSet := &appsv1.StatefulSet{}
+		Expect(env.Client.Get(ctx, key, statefulSet)).To(Succeed())
+		Expect(statefulSet.Annotations).NotTo(HaveKey(scaleUpAnnotation))
 		config := &corev1.ConfigMap{}
 		Expect(env.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "main-config"}, config)).To(Succeed())
 		Expect(config.Data["etcd.conf.yaml"]).To(ContainSubstring("initial-cluster-token: etcd-cluster\n"))
