@@ -5,6 +5,8 @@ export GOFLAGS = -trimpath -buildvcs=false
 
 # With less garbage collection the Go compiler is faster and uses more memory. The seed removes the variable before it starts programs.
 SEED = GOGC=400 go run -C hack/seed .
+# Image archives or references that replace the seed's images. WRAPPER and SIDECAR are for etcd 3.4, the others for etcd 3.5.
+IMAGES = $(if $(WRAPPER),--wrapper='$(WRAPPER)') $(if $(SIDECAR),--sidecar='$(SIDECAR)') $(if $(WRAPPER_NEXT),--wrapper-next='$(WRAPPER_NEXT)') $(if $(SIDECAR_NEXT),--sidecar-next='$(SIDECAR_NEXT)')
 TEST = hack/testrun/run.sh
 LINT = go tool -modfile=$(CURDIR)/hack/tools/go.mod golangci-lint
 # Modules of this repository that the linters check.
@@ -26,7 +28,7 @@ up down seed-status test test-unit test-integration test-e2e test-long test-upda
 
 .PHONY: up
 up: ## Start a local seed with the operator and an example Etcd; build missing programs first
-	@$(SEED) up
+	@$(SEED) up $(IMAGES)
 
 .PHONY: down
 down: ## Stop the local seed and remove its processes, networks and data
@@ -109,7 +111,7 @@ docker-images: ## Build the operator's image from the Dockerfile with docker, po
 
 .PHONY: deploy
 deploy: ## Rebuild the operator and deploy it to the local seed
-	@$(SEED) deploy
+	@$(SEED) deploy $(IMAGES)
 
 .PHONY: clean
 clean: ## Remove build output from the work tree

@@ -73,7 +73,8 @@ find_assets() {
 start_seed() {
 	local exports
 	# On a busy disk, one fsync call can take longer than the bound of a test.
-	seed up --volumes-in-memory || failed "set-up: seed up" || return
+	seed up --volumes-in-memory ${WRAPPER:+"--wrapper=$WRAPPER"} ${SIDECAR:+"--sidecar=$SIDECAR"} \
+		${WRAPPER_NEXT:+"--wrapper-next=$WRAPPER_NEXT"} ${SIDECAR_NEXT:+"--sidecar-next=$SIDECAR_NEXT"} || failed "set-up: seed up" || return
 	seed object-store || failed "set-up: seed object-store" || return
 	exports=$(seed env) || failed "set-up: seed env" || return
 	eval "$exports"

@@ -108,5 +108,6 @@ func usage(out io.Writer) {
 
 	_ = table.Flush()
 
+	_, _ = fmt.Fprint(out, "\nIMAGES are the flags --wrapper, --sidecar, --wrapper-next and --sidecar-next, each with an image archive or with a\nreference of an image on all nodes.\n")
 	_, _ = fmt.Fprint(out, "\nThe prefix bare selects another cluster next to the seed, with one node and without Gardener and the operator,\nas a new user has it: `bare up`, `bare env`, `bare down`.\n")
 }

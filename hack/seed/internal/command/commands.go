@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/build"
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/layout"
@@ -24,10 +25,15 @@ func commands() []command {
 		{name: "build", help: "build every program and image into the cache", run: runBuild},
 		{name: "assets", help: "build what integration tests need and print the directory for KUBEBUILDER_ASSETS", run: runAssets},
 		{name: "image", args: "[TAR]", help: "pack the operator's image as a docker archive, into bin/ of the checkout, and print its path", run: runImage},
-		{name: "up", args: "[--nodes 3] [--example=false] [--volumes-in-memory]", help: "start the cluster, or what does not run of it", changes: true, run: runUp},
+		{name: "up", args: "[--nodes 3] [--example=false] [--volumes-in-memory] [IMAGES]", help: "start the cluster, or what does not run of it", changes: true, run: runUp},
 		{name: "down", help: "stop the cluster and remove everything except the cache; with the seed also the bare cluster", changes: true, run: runDown},
-		{name: "deploy", help: "build the operator again and roll it out with its Helm chart", changes: true, run: func(ctx context.Context, s *seed.Seed, _ []string, _ io.Writer) error {
-			return s.Deploy(ctx)
+		{name: "deploy", args: "[IMAGES]", help: "build the operator again and roll it out with its Helm chart", changes: true, run: runDeploy},
+		{name: "pack", args: "PROGRAM NAME:TAG TAR", help: "pack the program of a wrapper or a sidecar as a docker archive", run: func(_ context.Context, s *seed.Seed, args []string, _ io.Writer) error {
+			if len(args) != 3 {
+				return errors.New("expected the path of the program, the name of the image with its tag, and the path of the archive")
+			}
+
+			return s.PackProgram(args[0], args[1], args[2])
 		}},
 		{name: "status", help: "show processes, nodes and paths", run: func(ctx context.Context, s *seed.Seed, _ []string, out io.Writer) error {
 			return s.Status(ctx, out)
@@ -103,6 +109,32 @@ func runImage(ctx context.Context, s *seed.Seed, args []string, out io.Writer) e
 	return err
 }
 
+// imageFlags adds a flag for each image that the user can replace. The result contains the values after flags.Parse.
+func imageFlags(flags *flag.FlagSet) seed.Images {
+	images := seed.Images{}
+
+	for _, setting := range seed.ImageSettings {
+		name := strings.ReplaceAll(strings.ToLower(setting.Variable), "_", "-")
+		flags.Func(name, "archive or reference of the image `"+setting.Image+"` (default: the image of the seed)", func(value string) error {
+			images[setting.Image] = value
+			return nil
+		})
+	}
+
+	return images
+}
+
+func runDeploy(ctx context.Context, s *seed.Seed, args []string, _ io.Writer) error {
+	flags := flag.NewFlagSet("deploy", flag.ContinueOnError)
+	images := imageFlags(flags)
+
+	if err := flags.Parse(args); err != nil {
+		return flag.ErrHelp // Parse has printed the reason
+	}
+
+	return s.Deploy(ctx, images)
+}
+
 func runUp(ctx context.Context, s *seed.Seed, args []string, _ io.Writer) error {
 	flags := flag.NewFlagSet("up", flag.ContinueOnError)
 	bare := s.Layout.Cluster == layout.Bare
@@ -114,6 +146,7 @@ func runUp(ctx context.Context, s *seed.Seed, args []string, _ io.Writer) error 
 
 	nodes := flags.Int("nodes", count, "number of nodes")
 	example := flags.Bool("example", !bare, "install the operator and apply the example")
+	images := imageFlags(flags)
 	inMemory := flags.Bool("volumes-in-memory", false, "keep volumes on a tmpfs; they do not survive a reboot")
 
 	if err := flags.Parse(args); err != nil {
@@ -127,7 +160,7 @@ func runUp(ctx context.Context, s *seed.Seed, args []string, _ io.Writer) error 
 	s.Out.Println("the %s cluster is up; nodes: %d; KUBECONFIG is %s", s.Layout.Name(), *nodes, s.Layout.Kubeconfig())
 
 	if bare {
-		_, values, err := s.PrepareOperator(ctx)
+		_, values, err := s.PrepareOperator(ctx, images)
 		if err == nil {
 			s.Out.Println("docs/usage/first-etcd.md installs the operator; VALUES is %s", values)
 		}
@@ -139,7 +172,7 @@ func runUp(ctx context.Context, s *seed.Seed, args []string, _ io.Writer) error 
 		return nil
 	}
 
-	return s.Example(ctx)
+	return s.Example(ctx, images)
 }
 
 func runDown(ctx context.Context, s *seed.Seed, _ []string, _ io.Writer) error {

@@ -79,6 +79,13 @@ func Catalogue(b build.Builder) ([]Spec, error) {
 	return specs, nil
 }
 
+// Program returns the image of a wrapper or a sidecar with the program as its entrypoint.
+func Program(program, reference string) Spec {
+	target := "/" + filepath.Base(program)
+
+	return Spec{Tag: reference, Entrypoint: []string{target}, User: nonroot, Files: []File{{Source: program, Target: target}}, Directories: []Directory{home()}}
+}
+
 // ObjectStore returns the image of the object store. Its program must have been built.
 func ObjectStore(b build.Builder) (Spec, error) {
 	return Spec{Tag: ObjectStoreTag, User: nonroot}.withProgram(b, build.ObjectStore, "versitygw")

@@ -97,6 +97,9 @@ func (l Layout) Pids() string    { return filepath.Join(l.Run, "pids") }
 func (l Layout) Volumes() string { return filepath.Join(l.Run, "volumes") }
 func (l Layout) Images() string  { return filepath.Join(l.Cache, "images") }
 
+// UserImages is the directory of the image archives that the user selected for this cluster. `down` removes it.
+func (l Layout) UserImages() string { return filepath.Join(l.Run, "user-images") }
+
 // Kubeconfig is the path of the administrator's kubeconfig.
 func (l Layout) Kubeconfig() string { return filepath.Join(l.PKI(), "admin.kubeconfig") }
 

@@ -11,6 +11,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -37,14 +38,14 @@ const (
 	drainer = "seed:drainer"
 )
 
-// Deploy builds the operator and the kubectl plugin, loads the operator's image, and installs the operator's Helm
-// chart. It does not restart the operator if nothing has changed.
-func (s *Seed) Deploy(ctx context.Context) error {
+// Deploy builds the operator and the kubectl plugin, loads the operator's image and the images, and installs the operator's
+// Helm chart. It does not restart the operator if nothing has changed.
+func (s *Seed) Deploy(ctx context.Context, images Images) error {
 	if s.Layout.Cluster == layout.Bare {
 		return fmt.Errorf("the bare cluster is for manual installations of the operator; the values for the chart are in %s", s.Layout.Values())
 	}
 
-	tag, values, err := s.PrepareOperator(ctx)
+	tag, values, err := s.PrepareOperator(ctx, images)
 	if err != nil {
 		return err
 	}
@@ -71,9 +72,9 @@ func (s *Seed) Deploy(ctx context.Context) error {
 	return s.Out.Wait(ctx, "the operator", rolloutTimeout, s.missingOperator)
 }
 
-// PrepareOperator builds the operator and the kubectl plugin, loads the operator's image, which is in no registry, and
-// writes the values for the chart. It returns the tag of the image and the path of the values.
-func (s *Seed) PrepareOperator(ctx context.Context) (tag, values string, err error) {
+// PrepareOperator builds the operator and the kubectl plugin, loads the operator's image, which is in no registry, and the
+// images, and writes the values for the chart. It returns the tag of the operator's image and the path of the values.
+func (s *Seed) PrepareOperator(ctx context.Context, images Images) (tag, values string, err error) {
 	s.Out.Println("building the operator and kubectl-etcd")
 
 	if tag, err = s.loadOperator(ctx); err != nil {
@@ -84,7 +85,12 @@ func (s *Seed) PrepareOperator(ctx context.Context) (tag, values string, err err
 		return "", "", err
 	}
 
-	values, err = s.writeValues(tag)
+	references, err := s.loadImages(ctx, images)
+	if err != nil {
+		return "", "", err
+	}
+
+	values, err = s.writeValues(tag, references)
 
 	return tag, values, err
 }
@@ -105,8 +111,8 @@ func (s *Seed) deletePendingRelease(ctx context.Context) error {
 // writeValues writes the values of the chart. They contain the location of the images. On the seed they also contain
 // the settings for a cluster with gardener-resource-manager and without gardenlet, and the users of the end-to-end
 // tests.
-func (s *Seed) writeValues(tag string) (string, error) {
-	vector, err := imageVector()
+func (s *Seed) writeValues(tag string, references map[string]string) (string, error) {
+	vector, err := imageVector(references)
 	if err != nil {
 		return "", err
 	}
@@ -138,12 +144,14 @@ func (s *Seed) writeValues(tag string) (string, error) {
 	return s.Layout.Values(), os.WriteFile(s.Layout.Values(), content, 0o644)
 }
 
-// imageVector returns the overwrite that replaces the images of the operator's image vector by the images of the seed.
-func imageVector() ([]byte, error) {
+// imageVector returns the overwrite that replaces the images of the operator's image vector by the images of the seed, and these by
+// the references.
+func imageVector(references map[string]string) ([]byte, error) {
 	type entry struct {
 		Name       string `json:"name"`
-		Repository string `json:"repository"`
-		Tag        string `json:"tag"`
+		Ref        string `json:"ref,omitempty"`
+		Repository string `json:"repository,omitempty"`
+		Tag        string `json:"tag,omitempty"`
 	}
 
 	var images []entry
@@ -153,12 +161,20 @@ func imageVector() ([]byte, error) {
 		{"etcd-backup-restore", image.BackupRestoreTag},
 		{"init", image.InitTag},
 	} {
+		if references[replaced.name] != "" {
+			continue
+		}
+
 		repository, tag, err := image.SplitTag(replaced.tag)
 		if err != nil {
 			return nil, err
 		}
 
 		images = append(images, entry{Name: replaced.name, Repository: repository, Tag: tag})
+	}
+
+	for _, name := range slices.Sorted(maps.Keys(references)) {
+		images = append(images, entry{Name: name, Ref: references[name]})
 	}
 
 	return json.MarshalIndent(map[string]any{"images": images}, "", "  ")
@@ -191,8 +207,8 @@ func (s *Seed) missingOperator(ctx context.Context) (string, error) {
 
 // Example installs the operator, applies the first example, and verifies that its Etcd becomes healthy and is backed
 // up.
-func (s *Seed) Example(ctx context.Context) error {
-	if err := s.Deploy(ctx); err != nil {
+func (s *Seed) Example(ctx context.Context, images Images) error {
+	if err := s.Deploy(ctx, images); err != nil {
 		return err
 	}
 

@@ -5,6 +5,7 @@
 package seed_test
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 
@@ -60,4 +61,63 @@ var _ = Describe("NoProxy", func() {
 		Entry("the variable in capital letters", "NO_PROXY", "example.org,localhost", "example.org,localhost,127.0.0.1,10.250.0.0/24,10.244.0.0/16,10.96.0.0/16"),
 		Entry("the variable in lower-case letters", "no_proxy", "example.org", "example.org,localhost,127.0.0.1,10.250.0.0/24,10.244.0.0/16,10.96.0.0/16"),
 	)
+})
+
+var _ = Describe("The images", func() {
+	vector := func(references map[string]string) map[string]map[string]string {
+		GinkgoHelper()
+
+		content, err := seed.ImageVector(references)
+		Expect(err).NotTo(HaveOccurred())
+
+		var parsed struct{ Images []map[string]string }
+		Expect(json.Unmarshal(content, &parsed)).To(Succeed())
+
+		byName := map[string]map[string]string{}
+
+		for _, entry := range parsed.Images {
+			Expect(byName).NotTo(HaveKey(entry["name"]))
+			byName[entry["name"]] = entry
+		}
+
+		return byName
+	}
+
+	It("are those of the seed by default", func() {
+		Expect(vector(nil)).To(And(
+			HaveKeyWithValue("etcd-wrapper", HaveKeyWithValue("repository", "seed.local/etcd-wrapper")),
+			HaveKeyWithValue("etcd-backup-restore", HaveKeyWithValue("repository", "seed.local/etcd-backup-restore")),
+		))
+	})
+
+	It("are those of the user for the names that the user replaces", func() {
+		reference := "seed.local/etcd-wrapper@sha256:0123"
+		images := vector(map[string]string{"etcd-wrapper": reference, "etcd-backup-restore-next": "seed.local/a:1"})
+		Expect(images["etcd-wrapper"]).To(Equal(map[string]string{"name": "etcd-wrapper", "ref": reference}))
+		Expect(images["etcd-backup-restore-next"]).To(Equal(map[string]string{"name": "etcd-backup-restore-next", "ref": "seed.local/a:1"}))
+		Expect(images["etcd-backup-restore"]).To(HaveKeyWithValue("repository", "seed.local/etcd-backup-restore"))
+	})
+
+	DescribeTable("are archives or references", func(value string, expected bool) {
+		Expect(seed.IsArchive(value, filepath.Join("testdata-that-does-not-exist", value))).To(Equal(expected))
+	},
+		Entry("an absolute path", "/tmp/wrapper", true),
+		Entry("a path in the directory above", "../wrapper", true),
+		Entry("an archive that does not exist", "images/wrapper.tar", true),
+		Entry("a reference", "example.com/team/etcd-wrapper:v0.6.2", false),
+		Entry("a reference with a digest", "example.com/team/etcd-wrapper@sha256:0123", false),
+	)
+
+	It("are archives if the file exists", func() {
+		file := filepath.Join(GinkgoT().TempDir(), "wrapper")
+		Expect(os.WriteFile(file, nil, 0o600)).To(Succeed())
+		Expect(seed.IsArchive("wrapper", file)).To(BeTrue())
+	})
+
+	It("that no node has result in an error with the variable and the remedy", func() {
+		Expect(seed.MissingImage("SIDECAR", "example.com/sidecar:1", "n2")).To(MatchError(And(
+			ContainSubstring("SIDECAR=example.com/sidecar:1: node n2 does not have this image"),
+			ContainSubstring("skopeo copy docker://example.com/sidecar:1 docker-archive:image.tar"),
+		)))
+	})
 })
