@@ -22,7 +22,7 @@ help: ## Print this list of targets
 needs-go:
 	@command -v go >/dev/null || { echo "Go is missing: install $$(sed -n 's/^go /Go /p' go.mod) or newer and add it to your PATH, see https://go.dev/dl" >&2; exit 1; }
 
-up down seed-status test test-unit test-integration test-e2e test-long test-update-golden generate format tidy check check-generate check-vulnerabilities build image deploy: needs-go
+up down kind-up kind-down seed-status test test-unit test-integration test-e2e test-long test-update-golden generate format tidy check check-generate check-vulnerabilities build image deploy: needs-go
 
 ##@ Run
 
@@ -37,6 +37,14 @@ down: ## Stop the local seed and remove its processes, networks and data
 .PHONY: seed-status
 seed-status: ## Show the processes and nodes of the local seed
 	@$(SEED) status
+
+.PHONY: kind-up
+kind-up: ## Create a cluster with kind on a container engine, and install the operator with published images of etcd
+	@$(SEED) kind-up
+
+.PHONY: kind-down
+kind-down: ## Delete the cluster of `make kind-up`
+	@$(SEED) kind-down
 
 ##@ Test
 
@@ -53,7 +61,7 @@ test-integration: ## Run the controllers against a kube-apiserver
 	@$(TEST) integration
 
 .PHONY: test-e2e
-test-e2e: ## Run the end-to-end tests on the local seed
+test-e2e: ## Run the end-to-end tests on the local seed, or on the cluster of KUBECONFIG
 	@$(TEST) e2e
 
 .PHONY: test-long

@@ -16,7 +16,7 @@ check() {
 
 unit_runs="pure packages, goldens, chart, alerts, docs, and the tools of the repository"
 unit() {
-	list_packages ./... '/test/integration/|/test/e2e' || return
+	list_packages ./... '/test/integration/|/test/e2e$' || return
 	go_test . "${packages[@]}"
 	go_test cmd/etcd-helper ./...
 	go_test hack/seed/modules/etcd-wrapper ./...
@@ -38,9 +38,9 @@ integration() {
 	go_test . -count=1 -timeout=20m ./test/integration/hostile/...
 }
 
-e2e_runs="end-to-end tests on the local seed (starts it if it does not run)"
+e2e_runs="end-to-end tests on the local seed (starts it if it does not run), or on the cluster of KUBECONFIG"
 e2e() {
-	start_seed || return
+	start_cluster || return
 	# Ginkgo derives the order of the files from this random seed. The migration test replaces the operator and must run last.
 	ginkgo --procs=6 --seed=7541 --timeout=75m --label-filter='!long' ${FOCUS:+"--focus=$FOCUS"} ./test/e2e
 }
@@ -70,8 +70,26 @@ find_assets() {
 	echo "set-up took $((SECONDS - start)) seconds"
 }
 
+# start_cluster uses the cluster of KUBECONFIG, which run.sh keeps only for `make test-e2e`, or else the local seed.
+start_cluster() {
+	if [[ -n ${KUBECONFIG:-} && $KUBECONFIG != "$(seed kubeconfig)" ]]; then connect_cluster; else start_seed; fi
+}
+
+# connect_cluster prepares the tests on a cluster that is not the local seed. It changes nothing on the cluster.
+connect_cluster() {
+	echo "Cluster: $(kubectl config current-context) of KUBECONFIG=$KUBECONFIG; tests that need the local seed are skipped"
+	if [[ -n ${WRAPPER:-}${SIDECAR:-}${WRAPPER_NEXT:-}${SIDECAR_NEXT:-} ]]; then
+		failed "set-up: WRAPPER and SIDECAR are for the local seed; on another cluster, set imageVectorOverwrite of the chart" || return
+	fi
+	command -v kubectl >/dev/null || failed "set-up: kubectl is not in PATH" || return
+	hack/build.sh -o bin/ ./cmd/kubectl-etcd || failed "set-up: build kubectl-etcd" || return
+	unset SEED_AUDIT_LOG SEED_LOCAL_STORE
+	export PATH=$PWD/bin:$PATH
+}
+
 start_seed() {
 	local exports
+	echo "Cluster: the local seed"
 	# On a busy disk, one fsync call can take longer than the bound of a test.
 	seed up --volumes-in-memory ${WRAPPER:+"--wrapper=$WRAPPER"} ${SIDECAR:+"--sidecar=$SIDECAR"} \
 		${WRAPPER_NEXT:+"--wrapper-next=$WRAPPER_NEXT"} ${SIDECAR_NEXT:+"--sidecar-next=$SIDECAR_NEXT"} || failed "set-up: seed up" || return

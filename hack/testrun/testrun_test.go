@@ -96,6 +96,16 @@ var _ = Describe("run.sh", func() {
 		Expect(string(out.Contents())).To(HaveSuffix("\n1 passed, 0 failed\n"))
 	})
 
+	It("keeps KUBECONFIG only for suites that are named", func() {
+		GinkgoT().Setenv("KUBECONFIG", "/users-cluster")
+		content := "default_suites=(a)\na_runs=first\na() { echo \"cluster: ${KUBECONFIG:-none}\"; command_step true; }\n"
+
+		Expect(start(content).Wait()).To(Succeed())
+		Expect(string(out.Contents())).To(ContainSubstring("cluster: none\n"))
+		Expect(start(content, "a").Wait()).To(Succeed())
+		Expect(string(out.Contents())).To(ContainSubstring("cluster: /users-cluster\n"))
+	})
+
 	It("refuses a suite that does not exist", func() {
 		Expect(start("a_runs=first\na() { :; }\n", "a", "run_suites").Wait()).NotTo(Succeed())
 		Expect(out.Contents()).To(BeEmpty())
@@ -143,6 +153,28 @@ var _ = Describe("run.sh", func() {
 })
 
 var _ = Describe("suites.sh", func() {
+	DescribeTable("uses", func(kubeconfig, wrapper, expected string) {
+		suites, err := os.ReadFile("suites.sh")
+		Expect(err).NotTo(HaveOccurred())
+
+		command := exec.Command("bash", "-c", string(suites)+`
+failed() { echo "failed: $1"; return 1; }
+seed() { case $1 in kubeconfig) echo /seed ;; env) : ;; *) echo "seed $*" ;; esac; }
+kubectl() { echo context; }
+start=0
+start_cluster`)
+		command.Dir = GinkgoT().TempDir()
+		command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "WRAPPER="+wrapper)
+		out, _ := command.CombinedOutput() // a failed set-up is one of the cases
+		Expect(string(out)).To(ContainSubstring(expected))
+	},
+		Entry("the local seed without KUBECONFIG", "", "", "Cluster: the local seed\nseed up --volumes-in-memory\n"),
+		Entry("the local seed with its own KUBECONFIG", "/seed", "", "Cluster: the local seed\n"),
+		Entry("the local seed with the image of the user", "", "a b.tar", "seed up --volumes-in-memory --wrapper=a b.tar\n"),
+		Entry("the cluster of KUBECONFIG", "/other", "", "Cluster: context of KUBECONFIG=/other"),
+		Entry("no image of the user on another cluster", "/other", "a.tar", "failed: set-up: WRAPPER and SIDECAR are for the local seed"),
+	)
+
 	It("runs each package that has tests in one suite", func() {
 		root, err := filepath.Abs(filepath.Join("..", ".."))
 		Expect(err).NotTo(HaveOccurred())
@@ -155,6 +187,7 @@ command_step() { :; }
 failed() { echo "$1"; }
 find_assets() { :; }
 start_seed() { :; }
+start_cluster() { :; }
 go_test() { mapfile -t args < <(printf '%s\n' "${@:2}" | grep -v ^-) && go list -C "$1" -e -f '{{if or .TestGoFiles .XTestGoFiles}}{{.Dir}}{{end}}' "${args[@]}"; }
 ginkgo() { realpath "${!#}"; }
 for suite in "${default_suites[@]}"; do "$suite"; done`)

@@ -26,6 +26,8 @@ import (
 
 var _ = Describe("A cluster that etcd-druid created", func() {
 	DescribeTable("keeps its data when the operator adopts it", func(ctx SpecContext, replicas int) {
+		operator, err := seed.Operator(ctx)
+		Expect(err).NotTo(HaveOccurred())
 		ns := seed.NewNamespace(ctx, fmt.Sprintf("adoption-%d", replicas))
 
 		By("creating the objects that etcd-druid creates, while reconciliation is suspended")
@@ -33,7 +35,7 @@ var _ = Describe("A cluster that etcd-druid created", func() {
 		etcd.Finalizers = []string{"druid.gardener.cloud/etcd-druid"}
 		ns.Create(ctx, etcd)
 		etcdDruid := fixture.EtcdDruid{
-			Etcd: etcd, WrapperImage: "seed.local/etcd-wrapper:1", SidecarImage: "seed.local/etcd-backup-restore:v0.33.0", Home: "/home/nonroot",
+			Etcd: etcd, WrapperImage: operator.Image(ctx, "etcd-wrapper"), SidecarImage: operator.Image(ctx, "etcd-backup-restore"), Home: "/home/nonroot",
 		}
 		ns.Create(ctx, etcdDruid.Objects()...)
 		before := etcd.DeepCopy()

@@ -22,7 +22,7 @@ import (
 )
 
 var _ = Describe("An EtcdCopyBackupsTask", func() {
-	It("copies the snapshots to another store after the final snapshot, and three members are restored from the copy", SpecPriority(8), func(ctx SpecContext) {
+	It("copies the snapshots to another store after the final snapshot, and three members are restored from the copy", SpecPriority(8), framework.NeedsSeed("uses the object store of the seed"), framework.NeedsRestore("restores the copy of a snapshot"), func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "copy")
 		objectStore := ns.StartObjectStore(ctx)
 		source := druidv1alpha1.StoreSpec{

@@ -17,7 +17,7 @@ import (
 )
 
 var _ = Describe("A manifest with deprecated fields", func() {
-	It("becomes ready without changes, and its snapshots are written to an S3 store", func(ctx SpecContext) {
+	It("becomes ready without changes, and its snapshots are written to an S3 store", framework.NeedsSeed("uses the object store of the seed"), func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "deprecated")
 		store := ns.StartObjectStore(ctx)
 

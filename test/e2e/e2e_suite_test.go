@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// Package e2e_test contains the end-to-end tests on the local seed. `make test-e2e` runs them in parallel, each in its own namespace.
+// Package e2e_test contains the end-to-end tests on the local seed or another cluster. `make test-e2e` runs them in parallel, each in its own namespace.
 // Tests that restart the operator and tests with time limits in seconds are Serial and run last.
 //
 // The package contains no tables of cases, which belong in unit tests, and no test that could also use a fake.
@@ -31,7 +31,7 @@ import (
 // specTimeout bounds most of the specs.
 const specTimeout = 10 * time.Minute
 
-// seed is the local seed on which all tests run.
+// seed is the cluster on which all tests run: the local seed, or the cluster of KUBECONFIG.
 var seed *framework.Framework
 
 func TestE2E(t *testing.T) {
@@ -47,6 +47,8 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	seed, err = framework.Connect(ctx)
 	Expect(err).NotTo(HaveOccurred())
 })
+
+var _ = BeforeEach(func() { seed.SkipUnlessAvailable() })
 
 var _ = ReportAfterSuite("reports the duration of each spec", func(report Report) {
 	specs := slices.DeleteFunc(report.SpecReports, func(spec types.SpecReport) bool {

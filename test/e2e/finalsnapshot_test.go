@@ -35,6 +35,7 @@ func withDeleteAll(etcd *druidv1alpha1.Etcd) {
 
 var _ = Describe("The final snapshot", func() {
 	DescribeTable("contains the last acknowledged write when a cluster hibernates",
+		framework.NeedsSeed("reads the directory of the Local store"),
 		func(ctx SpecContext, replicas int32) {
 			ns := seed.NewNamespace(ctx, "hibernation-saved")
 			etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(replicas), withLocalStore(ns), withRareSnapshots)
@@ -57,7 +58,7 @@ var _ = Describe("The final snapshot", func() {
 		Entry("with three members", int32(3), SpecTimeout(specTimeout)),
 	)
 
-	It("contains the last acknowledged write, and the operator deletes nothing before the store contains the snapshot", SpecPriority(5), func(ctx SpecContext) {
+	It("contains the last acknowledged write, and the operator deletes nothing before the store contains the snapshot", SpecPriority(5), framework.NeedsSeed("changes the mode of the directory of the Local store"), framework.NeedsRestore("restores a snapshot"), func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "deletion-saved")
 		etcd := fixture.Etcd(fixture.WithName("main"), withLocalStore(ns), withRareSnapshots, withDeleteAll)
 		ns.Create(ctx, etcd)
@@ -107,6 +108,7 @@ var _ = Describe("The final snapshot", func() {
 	}, SpecTimeout(specTimeout))
 
 	DescribeTable("contains each write that etcd acknowledges until the members of a deleted Etcd have stopped",
+		framework.NeedsRestore("restores a snapshot"),
 		func(ctx SpecContext, replicas int32) {
 			ns := seed.NewNamespace(ctx, "deletion-writes")
 			create := func() *druidv1alpha1.Etcd {
@@ -137,7 +139,7 @@ var _ = Describe("The final snapshot", func() {
 		Entry("with three members", int32(3), SpecTimeout(specTimeout)),
 	)
 
-	It("is attempted three times before a cluster hibernates and keeps its volumes", func(ctx SpecContext) {
+	It("is attempted three times before a cluster hibernates and keeps its volumes", framework.NeedsSeed("changes the mode of the directory of the Local store"), func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "hibernation-unsaved")
 		etcd := fixture.Etcd(fixture.WithName("main"), withLocalStore(ns), withRareSnapshots)
 		ns.Create(ctx, etcd)

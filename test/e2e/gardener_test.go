@@ -19,7 +19,7 @@ import (
 )
 
 var _ = Describe("In the namespace of a shoot, the operator", func() {
-	It("configures TLS and backups of an Etcd with ten lines", SpecPriority(3), func(ctx SpecContext) {
+	It("configures TLS and backups of an Etcd with ten lines", SpecPriority(3), framework.NeedsSeed("runs the provider extension on the directory of the Local store"), func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "tenlines")
 		ns.ApplyCluster(ctx, "", nil)
 		entry := ns.CreateBackupEntry(ctx)

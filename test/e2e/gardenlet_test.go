@@ -25,6 +25,7 @@ import (
 
 var _ = Describe("The etcd component of gardenlet", func() {
 	DescribeTable("deploys, hibernates, wakes up and destroys an Etcd",
+		framework.NeedsSeed("uses the API of Gardener on the seed"),
 		func(ctx SpecContext, role string, class gardeneretcd.Class, isBackedUp bool) {
 			ns := seed.NewNamespace(ctx, "gardenlet")
 			ns.ApplyCluster(ctx, "", nil)
@@ -90,7 +91,7 @@ var _ = Describe("The etcd component of gardenlet", func() {
 		Entry("with the class important, with backups", SpecTimeout(specTimeout), "main", gardeneretcd.ClassImportant, true),
 	)
 
-	It("rolls out a new peer CA of three members without failed operations", Serial, func(ctx SpecContext) {
+	It("rolls out a new peer CA of three members without failed operations", Serial, framework.NeedsSeed("uses the API of Gardener on the seed"), func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "peerca")
 		ns.ApplyCluster(ctx, "", nil)
 		gardenlet := ns.NewGardenlet(ctx)

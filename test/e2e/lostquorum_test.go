@@ -18,7 +18,7 @@ import (
 )
 
 var _ = Describe("The loss of two of three volumes", func() {
-	It("is reported with the remaining data, and the operator does not attempt a repair", SpecPriority(7), func(ctx SpecContext) {
+	It("is reported with the remaining data, and the operator does not attempt a repair", SpecPriority(7), framework.NeedsSeed("deletes volumes"), func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "lost-quorum")
 		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(3), withLocalStore(ns))
 		ns.Create(ctx, etcd)
@@ -49,7 +49,7 @@ var _ = Describe("The loss of two of three volumes", func() {
 		}).WithContext(ctx).WithTimeout(15*time.Second).WithPolling(framework.PollInterval).Should(Succeed(), ns.State)
 	}, SpecTimeout(specTimeout))
 
-	It("is reported during a scale-up, from the voting members that a quorum confirmed", SpecPriority(7), func(ctx SpecContext) {
+	It("is reported during a scale-up, from the voting members that a quorum confirmed", SpecPriority(7), framework.NeedsSeed("deletes volumes and selects nodes of the seed"), func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "lost-quorum-scale-up")
 		etcd := fixture.Etcd(fixture.WithName("main"), withLocalStore(ns), onLabeledNodes(ns))
 		labelNode(ctx, ns, "n1")

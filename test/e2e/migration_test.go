@@ -24,7 +24,7 @@ import (
 
 // This test replaces the operator with another installation. Therefore no other test may run at the same time.
 var _ = Describe("The operator on a seed of gardenlet", Serial, func() {
-	It("takes over the Etcds from etcd-druid and hands them back", func(ctx SpecContext) {
+	It("takes over the Etcds from etcd-druid and hands them back", framework.NeedsSeed("uses the API of Gardener and deletes all other Etcds"), func(ctx SpecContext) {
 		operator, err := seed.Operator(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		ns := seed.NewNamespace(ctx, "migration")

@@ -22,7 +22,7 @@ import (
 )
 
 var _ = Describe("An Etcd whose Secrets are missing", func() {
-	It("reports the missing Secrets, and starts when they exist", func(ctx SpecContext) {
+	It("reports the missing Secrets, and starts when they exist", framework.NeedsSeed("reads the directory of the Local store"), func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "missing-secrets")
 		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithClientTLS(), withLocalStore(ns), func(etcd *druidv1alpha1.Etcd) {
 			etcd.Spec.Backup.Store.SecretRef = &corev1.SecretReference{Name: "store"}

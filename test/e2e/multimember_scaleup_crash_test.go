@@ -19,7 +19,7 @@ import (
 )
 
 var _ = Describe("A scale-up from one member", func() {
-	It("keeps the cluster ID and every key when etcd crashes at each stage with a database older than the snapshots", SpecPriority(10), func(ctx SpecContext) {
+	It("keeps the cluster ID and every key when etcd crashes at each stage with a database older than the snapshots", SpecPriority(10), framework.NeedsSeed("kills processes and changes the directory of a volume"), framework.NeedsRestore("validates the data after a crash"), func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "scaleup-crash")
 		etcd := fixture.Etcd(fixture.WithName("main"), withLocalStore(ns), onLabeledNodes(ns))
 		labelNode(ctx, ns, "n1")

@@ -34,7 +34,7 @@ var _ = Describe("A cluster of three members", Serial, Ordered, func() {
 		rollOutChanges(ctx, ns, etcd)
 	}, SpecTimeout(specTimeout))
 
-	It("runs a member on another node after the commands of the runbook for a lost node, and uses the node again after its return", func(ctx SpecContext) {
+	It("runs a member on another node after the commands of the runbook for a lost node, and uses the node again after its return", framework.NeedsSeed("evicts all pods from a node of the seed"), func(ctx SpecContext) {
 		followNodeLossRunbook(ctx, ns, etcd)
 	}, SpecTimeout(specTimeout))
 

@@ -88,7 +88,7 @@ var _ = Describe("The operator", Serial, Ordered, SpecPriority(10), func() {
 		}
 	}, SpecTimeout(specTimeout))
 
-	It("writes only its own Leases while nothing changes", func(ctx SpecContext) {
+	It("writes only its own Leases while nothing changes", framework.NeedsSeed("reads the audit log"), func(ctx SpecContext) {
 		// A new cluster is idle when its snapshots contain all writes.
 		ns.Eventually(ctx, running[1], func(g Gomega) {
 			g.Expect(framework.Condition(running[1], "BackupReady").Status).To(BeEquivalentTo("True"))
@@ -120,7 +120,7 @@ var _ = Describe("The operator", Serial, Ordered, SpecPriority(10), func() {
 		}
 	}, SpecTimeout(specTimeout))
 
-	It("does not restart pods when it starts with other default images, and uses these images for new Etcds", func(ctx SpecContext) {
+	It("does not restart pods when it starts with other default images, and uses these images for new Etcds", framework.NeedsSeed("reads the audit log and changes the image vector"), func(ctx SpecContext) {
 		pods, resources := []corev1.Pod{}, []resourcesv1alpha1.ManagedResource{}
 		for _, etcd := range running {
 			pods = append(pods, *ns.Pod(ctx, etcd))

@@ -29,7 +29,7 @@ import (
 const outageDuration = 5 * time.Minute
 
 var _ = Describe("An outage of the store", func() {
-	It("of five minutes under load is reported, affects no member, and loses no revision", SpecPriority(10), func(ctx SpecContext) {
+	It("of five minutes under load is reported, affects no member, and loses no revision", SpecPriority(10), framework.NeedsSeed("uses the object store of the seed"), framework.NeedsRestore("restores a snapshot"), func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "outage")
 		objectStore := ns.StartObjectStore(ctx)
 		withS3 := func(etcd *druidv1alpha1.Etcd) {

@@ -70,7 +70,7 @@ var _ = Describe("The objects of an Etcd", func() {
 		expectRemaining(ctx, ns)
 	}, SpecTimeout(specTimeout))
 
-	It("allow an administrator to drain one node at a time, and do not count the pod of a Job as a member", func(ctx SpecContext) {
+	It("allow an administrator to drain one node at a time, and do not count the pod of a Job as a member", framework.NeedsSeed("runs the pause image of the seed"), func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "drain")
 		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(3))
 		ns.Create(ctx, etcd)

@@ -22,7 +22,7 @@ import (
 )
 
 var _ = Describe("A cluster that has lost every volume", func() {
-	It("is restored from the store with all 20,000 keys by the commands of the runbook", SpecPriority(9), func(ctx SpecContext) {
+	It("is restored from the store with all 20,000 keys by the commands of the runbook", SpecPriority(9), framework.NeedsSeed("deletes volumes"), framework.NeedsRestore("restores a snapshot"), func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "everyvolume")
 		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(3), withLocalStore(ns), withSmallJobs)
 		ns.Create(ctx, etcd)

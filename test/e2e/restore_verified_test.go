@@ -22,7 +22,7 @@ import (
 )
 
 var _ = Describe("A restore", func() {
-	It("is refused if the bucket was rolled back before it, until a user accepts the loss, and keeps the volume until a full snapshot", SpecPriority(8), func(ctx SpecContext) {
+	It("is refused if the bucket was rolled back before it, until a user accepts the loss, and keeps the volume until a full snapshot", SpecPriority(8), framework.NeedsSeed("changes the directory of a volume"), framework.NeedsRestore("restores a snapshot"), func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "rolledback")
 		etcd := fixture.Etcd(fixture.WithName("main"), withLocalStore(ns), withSmallJobs)
 		ns.Create(ctx, etcd)
@@ -110,7 +110,7 @@ var _ = Describe("A restore", func() {
 		Eventually(ns.IsGone).WithContext(ctx).WithArguments(volume).WithTimeout(framework.ReadyTimeout).WithPolling(framework.PollInterval).Should(BeTrue(), ns.State)
 	}, SpecTimeout(2*specTimeout))
 
-	It("does not result in an empty cluster if the bucket is emptied and the volume is lost", SpecPriority(8), func(ctx SpecContext) {
+	It("does not result in an empty cluster if the bucket is emptied and the volume is lost", SpecPriority(8), framework.NeedsSeed("deletes volumes"), framework.NeedsRestore("restores a snapshot"), func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "emptiedbucket")
 		etcd := fixture.Etcd(fixture.WithName("main"), withLocalStore(ns), withSmallJobs)
 		ns.Create(ctx, etcd)

@@ -21,7 +21,7 @@ import (
 
 // Every write must succeed within a second. Therefore no other test may run at the same time.
 var _ = Describe("The CA rotation", Serial, func() {
-	It("interrupts no writes to three members, and writes to a single member only while it restarts", func(ctx SpecContext) {
+	It("interrupts no writes to three members, and writes to a single member only while it restarts", framework.NeedsSeed("uses the API of Gardener on the seed"), func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "rotation")
 		ns.ApplyCluster(ctx, "", nil)
 		rotations := []*rotation{{members: 1, name: "single"}, {members: 3, name: "main"}}

@@ -18,7 +18,7 @@ import (
 
 // restore_cluster_test.go follows the runbook for lost volumes. tasks_test.go follows the page about tasks.
 var _ = Describe("The commands of the runbooks", func() {
-	It("move a cluster and its snapshots to another store", func(ctx SpecContext) {
+	It("move a cluster and its snapshots to another store", framework.NeedsSeed("uses the object store of the seed"), framework.NeedsRestore("copies snapshots and restores them"), func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "moving")
 		objectStore := ns.StartObjectStore(ctx)
 		etcd := fixture.Etcd(fixture.WithName("main"), withLocalStore(ns), func(etcd *druidv1alpha1.Etcd) {
@@ -61,7 +61,7 @@ var _ = Describe("The commands of the runbooks", func() {
 		Expect(tasks.Items).NotTo(ContainElement(HaveField("Namespace", ns.Name)))
 	}, SpecTimeout(specTimeout))
 
-	It("replace the volume of a member whose data is corrupt", func(ctx SpecContext) {
+	It("replace the volume of a member whose data is corrupt", framework.NeedsSeed("compares the directories of volumes"), func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "onemember")
 		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(3))
 		ns.Create(ctx, etcd)

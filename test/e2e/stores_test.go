@@ -36,7 +36,7 @@ func withPrefix(objectStore *framework.ObjectStore, prefix string) func(*druidv1
 }
 
 var _ = Describe("A backup store", func() {
-	It("is used by one of two Etcds, and by the other one after its deletion", SpecPriority(8), func(ctx SpecContext) {
+	It("is used by one of two Etcds, and by the other one after its deletion", SpecPriority(8), framework.NeedsSeed("uses the object store of the seed"), func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "onestore")
 		objectStore := ns.StartObjectStore(ctx)
 		first := fixture.Etcd(fixture.WithName("first"), withPrefix(objectStore, "demo/main"))
@@ -68,7 +68,7 @@ var _ = Describe("A backup store", func() {
 		Expect(ns.NewWriteLog(second).Read(ctx)).To(Equal(writeLog.Written()))
 	}, SpecTimeout(specTimeout))
 
-	It("is followed to another endpoint in the Secret: a full snapshot is taken there, and no member restarts", SpecPriority(10), func(ctx SpecContext) {
+	It("is followed to another endpoint in the Secret: a full snapshot is taken there, and no member restarts", SpecPriority(10), framework.NeedsSeed("uses the object store of the seed"), func(ctx SpecContext) {
 		ns, elsewhere := seed.NewNamespace(ctx, "endpoint"), seed.NewNamespace(ctx, "endpoint-moved")
 		objectStore, moved := ns.StartObjectStore(ctx), elsewhere.StartObjectStore(ctx)
 		etcd := fixture.Etcd(fixture.WithName("main"), withPrefix(objectStore, "demo/main"))

@@ -29,7 +29,7 @@ func withSmallJobs(etcd *druidv1alpha1.Etcd) {
 
 // This test kills the operator. Therefore no other test may run at the same time.
 var _ = Describe("EtcdOpsTasks", Serial, func() {
-	It("are executed one after another across a restart of the operator, and report their results", func(ctx SpecContext) {
+	It("are executed one after another across a restart of the operator, and report their results", framework.NeedsRestore("compacts snapshots"), func(ctx SpecContext) {
 		operator, err := seed.Operator(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		ns := seed.NewNamespace(ctx, "tasks")

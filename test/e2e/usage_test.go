@@ -21,7 +21,7 @@ import (
 
 var _ = Describe("The pages for users", func() {
 	// The test has its own cluster. It is Serial because it measures its duration.
-	It("lead to a first key within ten minutes on a bare cluster, and to all other results of the tutorial", Serial, func(ctx SpecContext) {
+	It("lead to a first key within ten minutes on a bare cluster, and to all other results of the tutorial", Serial, framework.NeedsSeed("starts another cluster next to the seed"), func(ctx SpecContext) {
 		const page = "usage/first-etcd.md"
 		bare := seed.StartBareCluster(ctx)
 		ns := &framework.TestNamespace{Framework: bare, Name: "first"}

@@ -26,7 +26,7 @@ var _ = Describe("The volumes of three members", func() {
 		return func(etcd *druidv1alpha1.Etcd) { etcd.Spec.StorageCapacity = new(resource.MustParse(size)) }
 	}
 
-	It("are expanded while the cluster is healthy, and cannot shrink", SpecPriority(7), func(ctx SpecContext) {
+	It("are expanded while the cluster is healthy, and cannot shrink", SpecPriority(7), framework.NeedsSeed("expands volumes without a driver"), func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "volumes")
 		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(3), capacity("1Gi"))
 		ns.Create(ctx, etcd)
@@ -60,7 +60,7 @@ var _ = Describe("The volumes of three members", func() {
 		expectUntouched(ctx, ns, before, "")
 	}, SpecTimeout(specTimeout))
 
-	It("are not expanded if their StorageClass does not allow it", func(ctx SpecContext) {
+	It("are not expanded if their StorageClass does not allow it", framework.NeedsSeed("uses a StorageClass of the seed"), func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "not-expandable")
 		etcd := fixture.Etcd(fixture.WithName("main"), capacity("1Gi"), func(etcd *druidv1alpha1.Etcd) { etcd.Spec.StorageClass = new("local") })
 		ns.Create(ctx, etcd)

@@ -51,6 +51,7 @@ type AuditWindow struct {
 // OpenAuditWindow returns the window that starts now.
 func (f *Framework) OpenAuditWindow() AuditWindow {
 	GinkgoHelper()
+	requireSeed()
 
 	info, err := os.Stat(f.AuditLog)
 	Expect(err).NotTo(HaveOccurred(), "SEED_AUDIT_LOG must be the path of the audit log of the API server")

@@ -30,7 +30,7 @@ func (f *Framework) StartBareCluster(ctx context.Context) *Framework {
 	f.seed(ctx, "bare", "down") // the cluster of an interrupted run
 	_, _ = GinkgoWriter.Write([]byte(f.seed(ctx, "bare", "up")))
 
-	bare := &Framework{environment: os.Environ(), operatorNamespace: "etcd-druid"} // the namespace of the tutorial
+	bare := &Framework{Capabilities: f.Capabilities, environment: os.Environ(), operatorNamespace: "etcd-druid"} // the namespace of the tutorial
 	exported := map[string]string{}
 
 	for line := range strings.Lines(f.seed(ctx, "bare", "env")) {

@@ -26,6 +26,7 @@ import (
 // container. Crash does nothing if the container has already ended. All containers of the seed are processes of this machine.
 func (ns *TestNamespace) Crash(pod *corev1.Pod, container string) {
 	GinkgoHelper()
+	requireSeed()
 
 	var id string
 
@@ -96,6 +97,7 @@ func (ns *TestNamespace) Corrupt(ctx context.Context, claim string) {
 // DeleteVolume deletes the PersistentVolume of the claim. This simulates a deleted disk. The cleanup removes its directory.
 func (ns *TestNamespace) DeleteVolume(ctx context.Context, claim string) {
 	GinkgoHelper()
+	requireSeed()
 
 	volume := &corev1.PersistentVolume{}
 	Expect(ns.Client.Get(ctx, client.ObjectKey{Name: ns.ClaimNamed(ctx, claim).Spec.VolumeName}, volume)).To(Succeed())

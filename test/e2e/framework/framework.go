@@ -14,10 +14,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -47,7 +49,10 @@ const (
 	drainer    = "seed:drainer"
 )
 
-// Framework is the connection to a running seed with the operator.
+// localStore is the default directory of the stores with the provider Local on the nodes.
+const localStore = "/etc/gardener/local-backupbuckets"
+
+// Framework is the connection to a running cluster with the operator.
 type Framework struct {
 	// Client is a client without a cache and with all permissions. It impersonates the user that the protection exempts. Tests
 	// use it to damage the objects of Etcds.
@@ -60,7 +65,10 @@ type Framework struct {
 	Config *rest.Config
 	// Clientset reads the logs of pods.
 	Clientset kubernetes.Interface
-	// AuditLog is the path of the file in which the API server records every write.
+	// Capabilities are what the specs can use.
+	Capabilities Capabilities
+	// AuditLog is the path of the file in which the API server of the local seed records every write. It is empty on another
+	// cluster.
 	AuditLog string
 	// LocalStore is the directory in which the nodes keep the snapshots of stores with the provider Local.
 	LocalStore string
@@ -72,32 +80,83 @@ type Framework struct {
 	operatorNamespace string
 }
 
-// Connect connects to the seed in the environment variables. It returns an error with the remedy if there is no seed, or if no
-// operator is installed on it.
+// Connect connects to the cluster of the environment variable KUBECONFIG. SEED_AUDIT_LOG and SEED_LOCAL_STORE are set for the local
+// seed only. It returns an error with the remedy if there is no cluster, or if no operator is installed on it.
 func Connect(ctx context.Context) (*Framework, error) {
-	f := &Framework{operatorNamespace: "extension-etcd-druid"}
-	var kubeconfig string
+	f := &Framework{AuditLog: os.Getenv("SEED_AUDIT_LOG"), LocalStore: os.Getenv("SEED_LOCAL_STORE")}
 
-	for _, setting := range []struct {
-		name   string
-		target *string
-	}{
-		{"KUBECONFIG", &kubeconfig}, {"SEED_AUDIT_LOG", &f.AuditLog}, {"SEED_LOCAL_STORE", &f.LocalStore},
-	} {
-		if *setting.target = os.Getenv(setting.name); *setting.target == "" {
-			return nil, fmt.Errorf("%s is not set, so the tests cannot find the seed: run them with `make test-e2e`, which starts the local seed and sets the variable", setting.name)
-		}
+	kubeconfig := os.Getenv("KUBECONFIG")
+	if kubeconfig == "" {
+		return nil, errors.New("KUBECONFIG is not set: run the tests with `make test-e2e`, which starts the local seed and sets the variable")
+	}
+
+	var err error
+	if f.Capabilities, err = capabilitiesOf(f.AuditLog != "", EtcdVersion(), os.Getenv("SIDECAR_NEXT")); err != nil {
+		return nil, err
+	}
+
+	if f.LocalStore == "" {
+		f.LocalStore = localStore
 	}
 
 	if err := f.connect(kubeconfig); err != nil {
 		return nil, err
 	}
 
-	if _, err := f.Operator(ctx); err != nil {
+	if f.operatorNamespace, err = f.findOperator(ctx); err != nil {
 		return nil, err
 	}
 
-	return f, nil
+	return f, f.checkExemptions(ctx)
+}
+
+// findOperator returns the namespace of the operator's only Deployment.
+func (f *Framework) findOperator(ctx context.Context) (string, error) {
+	deployments := &appsv1.DeploymentList{}
+	if err := f.Client.List(ctx, deployments, client.MatchingFields{"metadata.name": operatorName}); err != nil {
+		return "", fmt.Errorf("reading the Deployment of the operator from %s: %w; `make seed-status` shows whether the local seed runs", f.Config.Host, err)
+	}
+
+	if len(deployments.Items) != 1 {
+		return "", fmt.Errorf("the cluster %s has %d Deployments with the name %s, but the tests need one. `make up` installs the operator on the local seed. "+
+			"On another cluster, install the chart with the values of test/e2e/values.yaml", f.Config.Host, len(deployments.Items), operatorName)
+	}
+
+	return deployments.Items[0].Namespace, nil
+}
+
+// checkExemptions returns an error if the protection does not allow the users of the tests to damage objects.
+func (f *Framework) checkExemptions(ctx context.Context) error {
+	policies := &admissionregistrationv1.ValidatingAdmissionPolicyList{}
+	if err := f.Client.List(ctx, policies); err != nil {
+		return err
+	}
+
+	var text strings.Builder
+
+	for _, policy := range policies.Items {
+		if strings.HasPrefix(policy.Name, operatorName+"-") {
+			for _, validation := range policy.Spec.Validations {
+				text.WriteString(validation.Expression)
+			}
+
+			for _, variable := range policy.Spec.Variables {
+				text.WriteString(variable.Expression)
+			}
+
+			for _, condition := range policy.Spec.MatchConditions {
+				text.WriteString(condition.Expression)
+			}
+		}
+	}
+
+	for _, user := range []string{exemptUser, drainer} {
+		if !strings.Contains(text.String(), user) {
+			return fmt.Errorf("the protection on the cluster %s does not exempt the user %s of the tests: install the chart with the values of test/e2e/values.yaml", f.Config.Host, user)
+		}
+	}
+
+	return nil
 }
 
 // connect creates the clients of the cluster.
@@ -150,7 +209,7 @@ func (f *Framework) Operator(ctx context.Context) (*Operator, error) {
 
 	err := f.Client.Get(ctx, key, &appsv1.Deployment{})
 	if apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("the seed runs, but Deployment %s does not exist: `make up` installs the operator", key)
+		return nil, fmt.Errorf("the cluster runs, but Deployment %s does not exist: `make up` installs the operator", key)
 	}
 
 	if err != nil {

@@ -30,6 +30,7 @@ import (
 // deletes it.
 func (ns *TestNamespace) ApplyCluster(ctx context.Context, phase gardencorev1beta1.CredentialsRotationPhase, initiatedAt *time.Time) {
 	GinkgoHelper()
+	requireSeed()
 
 	shoot := &gardencorev1beta1.Shoot{TypeMeta: metav1.TypeMeta{APIVersion: "core.gardener.cloud/v1beta1", Kind: "Shoot"}}
 	if initiatedAt != nil {
@@ -61,6 +62,7 @@ func (ns *TestNamespace) ApplyCluster(ctx context.Context, phase gardencorev1bet
 // process until the test ends.
 func (ns *TestNamespace) CreateBackupEntry(ctx context.Context) string {
 	GinkgoHelper()
+	requireSeed()
 	ns.startProvider()
 
 	name := ns.Name + "--" + string(uuid.NewUUID())

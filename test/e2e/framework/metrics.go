@@ -19,6 +19,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
@@ -36,7 +37,7 @@ func (o *Operator) MissingForAlerts(ctx context.Context, source string) ([]strin
 	var text strings.Builder
 
 	for _, pod := range pods {
-		metrics, err := scrape(ctx, fmt.Sprintf("http://%s/metrics", net.JoinHostPort(pod.Status.PodIP, "8080")), nil)
+		metrics, err := o.scrape(ctx, &pod, "8080", "http", nil)
 		if err != nil {
 			return nil, err
 		}
@@ -59,19 +60,21 @@ func (ns *TestNamespace) MemberMetrics(ctx context.Context, etcd *druidv1alpha1.
 		scheme = "http"
 	}
 
-	metrics, err := scrape(ctx, fmt.Sprintf("%s://%s/metrics", scheme, net.JoinHostPort(ns.Pod(ctx, etcd).Status.PodIP, "2379")), config)
+	metrics, err := ns.scrape(ctx, ns.Pod(ctx, etcd), "2379", scheme, config)
 	Expect(err).NotTo(HaveOccurred())
 
 	return metrics
 }
 
-func scrape(ctx context.Context, url string, config *tls.Config) (string, error) {
+func (f *Framework) scrape(ctx context.Context, pod *corev1.Pod, port, scheme string, config *tls.Config) (string, error) {
+	url := fmt.Sprintf("%s://%s/metrics", scheme, net.JoinHostPort(pod.Status.PodIP, port))
+
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return "", err
 	}
 
-	transport := &http.Transport{TLSClientConfig: config}
+	transport := &http.Transport{TLSClientConfig: config, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return f.dialPod(ctx, pod, port) }}
 	defer transport.CloseIdleConnections()
 
 	response, err := (&http.Client{Transport: transport, Timeout: requestTimeout}).Do(request)

@@ -57,7 +57,10 @@ func (ns *TestNamespace) cleanUp(ctx SpecContext) {
 
 	Eventually(ns.listEtcds).WithContext(ctx).WithTimeout(ReadyTimeout).WithPolling(PollInterval).Should(BeEmpty(), ns.State)
 	Expect(client.IgnoreNotFound(ns.Client.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns.Name}}))).To(Succeed())
-	Expect(os.RemoveAll(ns.StoreDir())).To(Succeed())
+
+	if ns.Capabilities.Seed {
+		Expect(os.RemoveAll(filepath.Join(ns.LocalStore, ns.Name))).To(Succeed())
+	}
 }
 
 func (ns *TestNamespace) listEtcds(ctx context.Context) []druidv1alpha1.Etcd {
@@ -70,7 +73,12 @@ func (ns *TestNamespace) listEtcds(ctx context.Context) []druidv1alpha1.Etcd {
 }
 
 // StoreDir returns the directory of the snapshots in stores whose container has the name of the namespace.
-func (ns *TestNamespace) StoreDir() string { return filepath.Join(ns.LocalStore, ns.Name) }
+func (ns *TestNamespace) StoreDir() string {
+	GinkgoHelper()
+	requireSeed()
+
+	return filepath.Join(ns.LocalStore, ns.Name)
+}
 
 // Create creates the objects in the namespace.
 func (ns *TestNamespace) Create(ctx context.Context, objects ...client.Object) {
@@ -192,6 +200,7 @@ func (ns *TestNamespace) VolumeDirs(ctx context.Context, etcd *druidv1alpha1.Etc
 
 func (ns *TestNamespace) volumePath(ctx context.Context, claim *corev1.PersistentVolumeClaim) string {
 	GinkgoHelper()
+	requireSeed()
 
 	volume := &corev1.PersistentVolume{}
 	Expect(ns.Client.Get(ctx, client.ObjectKey{Name: claim.Spec.VolumeName}, volume)).To(Succeed())

@@ -45,6 +45,7 @@ func (f *Framework) Heal(ctx context.Context, nodes ...string) {
 
 func (f *Framework) seed(ctx context.Context, args ...string) string {
 	GinkgoHelper()
+	requireSeed()
 
 	command := exec.CommandContext(ctx, "go", append([]string{"run", "-C", seedTool, "."}, args...)...) // #nosec G204 -- go, with the arguments of the tests
 	errors := &bytes.Buffer{}
@@ -98,6 +99,7 @@ func (f *Framework) MarkOutOfService(ctx context.Context, name string) {
 // PinToNode moves the operator to the node. The cleanup removes the node selector.
 func (o *Operator) PinToNode(ctx context.Context, node string) {
 	GinkgoHelper()
+	requireSeed()
 
 	pin := func(ctx context.Context, selector map[string]string) {
 		GinkgoHelper()

@@ -35,6 +35,7 @@ var objectStoreManifest = filepath.Join("..", "..", "hack", "seed", "object-stor
 // StartObjectStore creates the object store and waits until it is available.
 func (ns *TestNamespace) StartObjectStore(ctx context.Context) *ObjectStore {
 	GinkgoHelper()
+	requireSeed()
 	ns.Create(ctx, ReadManifest(objectStoreManifest)...)
 
 	store := &ObjectStore{ns: ns, SecretName: "etcd-backup"}

@@ -5,8 +5,11 @@
 package framework
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -128,6 +131,16 @@ const imageVectorKey = "images_overwrite.yaml"
 func (o *Operator) ImageVector(ctx context.Context) *corev1.ConfigMap {
 	GinkgoHelper()
 
+	configMap := o.findImageVector(ctx)
+	Expect(configMap).NotTo(BeNil(), "the operator mounts no ConfigMap with the key "+imageVectorKey+", in which the seed configures the images")
+
+	return configMap
+}
+
+// findImageVector returns nil if the chart was installed without an overwrite.
+func (o *Operator) findImageVector(ctx context.Context) *corev1.ConfigMap {
+	GinkgoHelper()
+
 	for _, volume := range o.get(ctx).Spec.Template.Spec.Volumes {
 		if volume.ConfigMap == nil {
 			continue
@@ -141,15 +154,61 @@ func (o *Operator) ImageVector(ctx context.Context) *corev1.ConfigMap {
 		}
 	}
 
-	Fail("the operator mounts no ConfigMap with the key " + imageVectorKey + ", in which the seed configures the images")
-
 	return nil
+}
+
+// Image returns the reference of an image of the operator's image vector: that of the overwrite, else the published image.
+func (o *Operator) Image(ctx context.Context, name string) string {
+	GinkgoHelper()
+
+	sources := []string{readFile(filepath.Join("..", "..", "imagevector", "images.yaml"))}
+	if configMap := o.findImageVector(ctx); configMap != nil {
+		sources = append([]string{configMap.Data[imageVectorKey]}, sources...)
+	}
+
+	for _, source := range sources {
+		if reference := imageIn(source, name); reference != "" {
+			return reference
+		}
+	}
+
+	Fail("the image vector has no image " + name)
+
+	return ""
+}
+
+// imageIn returns the reference of the image in the image vector. Empty means that the image vector has no such image.
+func imageIn(vector, name string) string {
+	GinkgoHelper()
+
+	var parsed struct {
+		Images []struct{ Name, Ref, Repository, Tag string } `json:"images"`
+	}
+	Expect(yaml.Unmarshal([]byte(vector), &parsed)).To(Succeed())
+
+	for _, image := range parsed.Images {
+		if image.Name == name {
+			return cmp.Or(image.Ref, image.Repository+":"+image.Tag)
+		}
+	}
+
+	return ""
+}
+
+func readFile(path string) string {
+	GinkgoHelper()
+
+	content, err := os.ReadFile(path) // #nosec G304 -- a file of the repository
+	Expect(err).NotTo(HaveOccurred())
+
+	return string(content)
 }
 
 // OverrideImage replaces an image of the operator's image vector. The operator uses the image after its next start.
 // undo restores the previous image vector.
 func (o *Operator) OverrideImage(ctx context.Context, name, ref string) (undo func(context.Context)) {
 	GinkgoHelper()
+	requireSeed()
 
 	content := o.ImageVector(ctx).Data[imageVectorKey]
 

@@ -172,21 +172,17 @@ func (w *Workload) dial(ctx context.Context, endpoint string) (net.Conn, error) 
 
 	host, _, _ = strings.Cut(host, ".")
 	key := client.ObjectKey{Namespace: w.ns.Name, Name: host}
-	service, pod := &corev1.Service{}, &corev1.Pod{}
 
 	if strings.HasSuffix(host, "-client") {
-		err = w.ns.Client.Get(ctx, key, service)
-		host = service.Spec.ClusterIP
-	} else {
-		err = w.ns.Client.Get(ctx, key, pod)
-		host = pod.Status.PodIP
+		return w.ns.dialService(ctx, key, port)
 	}
 
-	if err != nil {
+	pod := &corev1.Pod{}
+	if err := w.ns.Client.Get(ctx, key, pod); err != nil {
 		return nil, err
 	}
 
-	return (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, "tcp", net.JoinHostPort(host, port))
+	return w.ns.dialPod(ctx, pod, port)
 }
 
 // StartPhase ends the running phase and starts the next one.

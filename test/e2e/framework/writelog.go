@@ -109,7 +109,7 @@ func (l *WriteLog) WriteManyTo(ctx context.Context, pod *corev1.Pod, count int) 
 
 	const writers = 16
 
-	client := l.connectTo(ctx, pod.Status.PodIP, l.credentials(ctx))
+	client := l.connectTo(ctx, pod, l.credentials(ctx))
 	defer client.Close()
 
 	var (
@@ -219,7 +219,7 @@ func (l *WriteLog) credentials(ctx context.Context) *tls.Config {
 // TryWriteFor writes one key that the log does not record to the pod, with this client configuration. It retries until
 // the duration has passed, and returns the last error.
 func (l *WriteLog) TryWriteFor(ctx context.Context, pod *corev1.Pod, config *tls.Config, duration time.Duration) error {
-	client := l.connectTo(ctx, pod.Status.PodIP, config)
+	client := l.connectTo(ctx, pod, config)
 	defer client.Close()
 
 	ctx, cancel := context.WithTimeout(ctx, duration)
@@ -237,15 +237,15 @@ func (l *WriteLog) TryWriteFor(ctx context.Context, pod *corev1.Pod, config *tls
 func (l *WriteLog) connect(ctx context.Context, config *tls.Config) *clientv3.Client {
 	GinkgoHelper()
 
-	return l.connectTo(ctx, l.ns.Pod(ctx, l.etcd).Status.PodIP, config)
+	return l.connectTo(ctx, l.ns.Pod(ctx, l.etcd), config)
 }
 
-// connectTo connects to an address with a server name that is in the member's certificate. It opens no connection
+// connectTo connects to a pod with a server name that is in the member's certificate. It opens no connection
 // before the first request.
-func (l *WriteLog) connectTo(ctx context.Context, podIP string, config *tls.Config) *clientv3.Client {
+func (l *WriteLog) connectTo(ctx context.Context, pod *corev1.Pod, config *tls.Config) *clientv3.Client {
 	GinkgoHelper()
 
-	scheme, address := "http://", net.JoinHostPort(podIP, "2379")
+	scheme := "http://"
 	if config != nil {
 		scheme = "https://"
 	}
@@ -256,7 +256,7 @@ func (l *WriteLog) connectTo(ctx context.Context, podIP string, config *tls.Conf
 		TLS:       config,
 		Logger:    zap.NewNop(),
 		DialOptions: []grpc.DialOption{grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
-			return (&net.Dialer{}).DialContext(ctx, "tcp", address)
+			return l.ns.dialPod(ctx, pod, "2379")
 		})},
 	})
 	Expect(err).NotTo(HaveOccurred())

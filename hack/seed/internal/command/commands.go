@@ -35,6 +35,8 @@ func commands() []command {
 
 			return s.PackProgram(args[0], args[1], args[2])
 		}},
+		{name: "kind-up", args: "[--dry-run]", help: "create a cluster with kind on the container engine of this machine, and install the operator", run: runKindUp},
+		{name: "kind-down", help: "delete the cluster of kind-up", run: func(_ context.Context, s *seed.Seed, _ []string, _ io.Writer) error { return s.KindDown() }},
 		{name: "status", help: "show processes, nodes and paths", run: func(ctx context.Context, s *seed.Seed, _ []string, out io.Writer) error {
 			return s.Status(ctx, out)
 		}},
@@ -133,6 +135,17 @@ func runDeploy(ctx context.Context, s *seed.Seed, args []string, _ io.Writer) er
 	}
 
 	return s.Deploy(ctx, images)
+}
+
+func runKindUp(ctx context.Context, s *seed.Seed, args []string, out io.Writer) error {
+	flags := flag.NewFlagSet("kind-up", flag.ContinueOnError)
+	dryRun := flags.Bool("dry-run", false, "print the configuration of the cluster and the arguments of Helm only")
+
+	if err := flags.Parse(args); err != nil {
+		return flag.ErrHelp // Parse has printed the reason
+	}
+
+	return s.KindUp(ctx, *dryRun, out)
 }
 
 func runUp(ctx context.Context, s *seed.Seed, args []string, _ io.Writer) error {

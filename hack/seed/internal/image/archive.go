@@ -26,8 +26,8 @@ import (
 const referenceAnnotation = "org.opencontainers.image.ref.name"
 
 // Repack reads a docker archive or an OCI archive with one image for this machine. It writes the image to a docker archive
-// in dir, and returns the path and the only name of the image: the repository, the tag in the archive (if it has one) and a
-// part of the digest. Different images therefore have different names, and no name has the tag `latest`.
+// in dir, and returns the path and the only name of the image. The name consists of the repository, the tag in the archive and a
+// part of the digest. An archive need not have a tag. Different images therefore have different names, and no name has the tag `latest`.
 func Repack(archive, repository, dir string) (file, reference string, err error) {
 	img, tag, remove, err := open(archive)
 	if err == nil {

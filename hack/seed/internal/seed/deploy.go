@@ -50,30 +50,44 @@ func (s *Seed) Deploy(ctx context.Context, images Images) error {
 		return err
 	}
 
-	helm, err := s.Builder.Program(build.Helm, "helm")
-	if err != nil {
-		return err
-	}
-
 	s.Out.Println("installing the operator %s:%s", image.OperatorRepository, tag)
 
 	if err := s.deletePendingRelease(ctx); err != nil {
 		return fmt.Errorf("deleting the record of an interrupted installation: %w", err)
 	}
 
-	if err := process.Run(ctx, helm, "upgrade", "--install", operatorName, filepath.Join(s.Layout.Root, "charts", operatorName),
-		"--kubeconfig="+s.Layout.Kubeconfig(), "--namespace="+operatorNamespace, "--create-namespace", "--values="+values,
-		"--take-ownership", // of CustomResourceDefinitions that tests have applied
-		"--history-max=2",
-	); err != nil {
-		return fmt.Errorf("installing the chart: %w", err)
+	if err := s.installChart(ctx, s.Layout.Kubeconfig(), "--values="+values); err != nil {
+		return err
 	}
 
 	return s.Out.Wait(ctx, "the operator", rolloutTimeout, s.missingOperator)
 }
 
-// PrepareOperator builds the operator and the kubectl plugin, loads the operator's image, which is in no registry, and the
-// images, and writes the values for the chart. It returns the tag of the operator's image and the path of the values.
+// installChart installs or upgrades the operator's chart on a cluster. The program of Helm must have been built.
+func (s *Seed) installChart(ctx context.Context, kubeconfig string, arguments ...string) error {
+	helm, err := s.Builder.Program(build.Helm, "helm")
+	if err != nil {
+		return err
+	}
+
+	if err := process.Run(ctx, append([]string{helm}, s.chartArguments(kubeconfig, arguments...)...)...); err != nil {
+		return fmt.Errorf("installing the chart: %w", err)
+	}
+
+	return nil
+}
+
+func (s *Seed) chartArguments(kubeconfig string, arguments ...string) []string {
+	return append([]string{
+		"upgrade", "--install", operatorName, filepath.Join(s.Layout.Root, "charts", operatorName),
+		"--kubeconfig=" + kubeconfig, "--namespace=" + operatorNamespace, "--create-namespace",
+		"--take-ownership", // of CustomResourceDefinitions that tests have applied
+		"--history-max=2",
+	}, arguments...)
+}
+
+// PrepareOperator builds the operator and the kubectl plugin, and loads the operator's image, which is in no registry. It loads the
+// images of the user, and writes the values for the chart. It returns the tag of the operator's image and the path of the values.
 func (s *Seed) PrepareOperator(ctx context.Context, images Images) (tag, values string, err error) {
 	s.Out.Println("building the operator and kubectl-etcd")
 

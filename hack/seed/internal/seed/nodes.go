@@ -97,34 +97,44 @@ func (s *Seed) LoadImages(ctx context.Context, archives []string) error {
 
 // loadOperator builds the operator and loads its image into every node. It returns the tag of the image.
 func (s *Seed) loadOperator(ctx context.Context) (string, error) {
-	programs, err := s.Builder.Operator(ctx)
-	if err != nil {
-		return "", err
-	}
-
-	spec, err := image.Operator(programs)
-	if err != nil {
-		return "", err
-	}
-
-	// Every change of the code creates another archive. Only the last one is kept.
-	dir := filepath.Join(s.Layout.Images(), "operator")
-
-	archive, err := image.Ensure(spec, dir)
-	if err != nil {
-		return "", err
-	}
-
-	if err := image.KeepOnly(dir, archive); err != nil {
-		return "", err
-	}
-
-	_, tag, err := image.SplitTag(spec.Tag)
+	archive, tag, err := s.packOperator(ctx)
 	if err != nil {
 		return "", err
 	}
 
 	return tag, forEach(s.existingNodes(), func(n layout.Node) error { return s.nodes.EnsureImages(ctx, n, []string{archive}) })
+}
+
+// packOperator builds the operator and packs its image. It returns the path of the archive and the tag of the image.
+func (s *Seed) packOperator(ctx context.Context) (archive, tag string, err error) {
+	programs, err := s.Builder.Operator(ctx)
+	if err != nil {
+		return "", "", err
+	}
+
+	spec, err := image.Operator(programs)
+	if err != nil {
+		return "", "", err
+	}
+
+	// Every change of the code creates another archive. Only the last one is kept.
+	dir := filepath.Join(s.Layout.Images(), "operator")
+
+	archive, err = image.Ensure(spec, dir)
+	if err != nil {
+		return "", "", err
+	}
+
+	if err := image.KeepOnly(dir, archive); err != nil {
+		return "", "", err
+	}
+
+	_, tag, err = image.SplitTag(spec.Tag)
+	if err != nil {
+		return "", "", err
+	}
+
+	return archive, tag, nil
 }
 
 // PackObjectStore builds the object store, packs its image, and returns the path of the archive. `up` does not call it: an Etcd with a

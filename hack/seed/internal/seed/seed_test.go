@@ -5,13 +5,20 @@
 package seed_test
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"sigs.k8s.io/kind/pkg/apis/config/v1alpha4"
+	"sigs.k8s.io/yaml"
 
+	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/layout"
+	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/progress"
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/seed"
 )
 
@@ -119,5 +126,22 @@ var _ = Describe("The images", func() {
 			ContainSubstring("SIDECAR=example.com/sidecar:1: node n2 does not have this image"),
 			ContainSubstring("skopeo copy docker://example.com/sidecar:1 docker-archive:image.tar"),
 		)))
+	})
+})
+
+var _ = Describe("KindUp", func() {
+	It("prints a valid configuration of kind and the arguments of Helm without a container engine", func() {
+		s, err := seed.New(layout.Seed, progress.New(GinkgoWriter))
+		Expect(err).NotTo(HaveOccurred())
+
+		out := &bytes.Buffer{}
+		Expect(s.KindUp(context.Background(), true, out)).To(Succeed())
+
+		config, rest, found := strings.Cut(out.String(), "---\n")
+		Expect(found).To(BeTrue())
+		parsed := &v1alpha4.Cluster{}
+		Expect(yaml.UnmarshalStrict([]byte(config), parsed)).To(Succeed())
+		Expect(parsed.Nodes).To(HaveLen(4))
+		Expect(rest).To(And(ContainSubstring("upgrade"), ContainSubstring("test/e2e/values.yaml"), ContainSubstring("image.tag=TAG"), Not(ContainSubstring("imageVectorOverwrite"))))
 	})
 })
