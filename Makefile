@@ -10,7 +10,7 @@ IMAGES = $(if $(WRAPPER),--wrapper='$(WRAPPER)') $(if $(SIDECAR),--sidecar='$(SI
 TEST = hack/testrun/run.sh
 LINT = go tool -modfile=$(CURDIR)/hack/tools/go.mod golangci-lint
 # Modules of this repository that the linters check.
-LINTED = . pkg/apis/druid cmd/etcd-helper hack/seed hack/seed/modules/cluster hack/seed/modules/etcd-wrapper hack/seed/modules/pause test/consumer test/rules
+LINTED = . pkg/apis/druid cmd/etcd-helper hack/seed hack/seed/modules/cluster hack/seed/modules/etcd-wrapper/wrapper hack/seed/modules/etcd-wrapper/etcd34 hack/seed/modules/etcd-wrapper/etcd35 hack/seed/modules/pause test/consumer test/rules
 
 .DEFAULT_GOAL = help
 

@@ -5,7 +5,6 @@
 package build
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -223,7 +222,7 @@ func (b Builder) Program(module, name string) (string, error) {
 }
 
 func (b Builder) dir(m Module) (string, error) {
-	key, err := Key(b.source(m), m, runtime.Version())
+	key, err := Key(b.modules(), m, runtime.Version())
 	if err != nil {
 		return "", err
 	}
@@ -231,9 +230,9 @@ func (b Builder) dir(m Module) (string, error) {
 	return filepath.Join(b.Layout.Cache, "bin", m.Name+"-"+key), nil
 }
 
-func (b Builder) source(m Module) string {
-	return filepath.Join(b.Layout.Root, "hack", "seed", "modules", cmp.Or(m.Directory, m.Name))
-}
+func (b Builder) modules() string { return filepath.Join(b.Layout.Root, "hack", "seed", "modules") }
+
+func (b Builder) source(m Module) string { return filepath.Join(b.modules(), m.directory()) }
 
 // Operator builds the programs of the operator's image from the checkout and returns their directory. Go's build cache decides
 // what is compiled.

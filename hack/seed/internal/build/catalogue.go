@@ -22,6 +22,8 @@ type Module struct {
 	// Directory is the directory below hack/seed/modules whose go.mod pins the versions of the programs. Modules may share a
 	// directory. Empty means Name.
 	Directory string
+	// Shared is the directory below hack/seed/modules of a module that the go.mod replaces by a relative path. Empty means none.
+	Shared string
 	// Programs maps the names of the binaries to their packages. A package of the directory itself begins with ".".
 	Programs map[string]string
 	// LinkerFlags are added to the linker flags of all modules.
@@ -38,7 +40,8 @@ const (
 	Helm            = "helm"
 	ResourceManager = "resource-manager"
 	BackupRestore   = "backup-restore"
-	EtcdWrapper     = "etcd-wrapper"
+	EtcdWrapper34   = "etcd-wrapper-3.4"
+	EtcdWrapper35   = "etcd-wrapper-3.5"
 	ObjectStore     = "object-store"
 )
 
@@ -66,7 +69,8 @@ func Catalogue() []Module {
 		{Name: ResourceManager, Directory: cluster, Programs: map[string]string{"gardener-resource-manager": "github.com/gardener/gardener/cmd/gardener-resource-manager"}},
 		{Name: Helm, Directory: cluster, Programs: map[string]string{"helm": "helm.sh/helm/v3/cmd/helm"}},
 		{Name: BackupRestore, Programs: map[string]string{"etcdbrctl": "github.com/gardener/etcd-backup-restore"}},
-		{Name: EtcdWrapper, Programs: map[string]string{"etcd-wrapper": "."}},
+		{Name: EtcdWrapper34, Directory: "etcd-wrapper/etcd34", Shared: "etcd-wrapper/wrapper", Programs: map[string]string{"etcd-wrapper": "."}},
+		{Name: EtcdWrapper35, Directory: "etcd-wrapper/etcd35", Shared: "etcd-wrapper/wrapper", Programs: map[string]string{"etcd-wrapper": "."}},
 		{Name: ObjectStore, Programs: map[string]string{"versitygw": "github.com/versity/versitygw/cmd/versitygw"}},
 	}
 }

@@ -5,9 +5,11 @@
 package build
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -18,13 +20,29 @@ import (
 const keyLength = 12
 
 // Key returns the key of a module's build. It changes with go.mod, go.sum, the sources without tests, the programs, the
-// flags and the version of Go. It does not change with the sources of other modules in the same directory.
-func Key(dir string, m Module, goVersion string) (string, error) {
+// flags, the version of Go, and the shared module. It does not change with the sources of other modules in the same directory.
+// The directory of all modules is modules.
+func Key(modules string, m Module, goVersion string) (string, error) {
 	hash := sha256.New()
 	// Package fmt prints maps in the order of their keys.
 	_, _ = fmt.Fprintf(hash, "%s\n%v\n%s\n", goVersion, m.Programs, m.LinkerFlags)
 
-	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+	if err := m.hashSources(hash, filepath.Join(modules, m.directory())); err != nil {
+		return "", fmt.Errorf("hashing module %s: %w", m.Name, err)
+	}
+
+	if m.Shared != "" {
+		if err := m.hashSources(hash, filepath.Join(modules, m.Shared)); err != nil {
+			return "", fmt.Errorf("hashing the shared module of %s: %w", m.Name, err)
+		}
+	}
+
+	return hex.EncodeToString(hash.Sum(nil))[:keyLength], nil
+}
+
+// hashSources writes the sources in the directory to the hash.
+func (m Module) hashSources(hash io.Writer, dir string) error {
+	return filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && entry.IsDir() && filepath.Dir(path) == dir && !m.hasSources(entry.Name()) {
 			return filepath.SkipDir
 		}
@@ -48,12 +66,9 @@ func Key(dir string, m Module, goVersion string) (string, error) {
 
 		return nil
 	})
-	if err != nil {
-		return "", fmt.Errorf("hashing module %s: %w", m.Name, err)
-	}
-
-	return hex.EncodeToString(hash.Sum(nil))[:keyLength], nil
 }
+
+func (m Module) directory() string { return cmp.Or(m.Directory, m.Name) }
 
 // hasSources is true if a program of the module is built from the directory with the name, or from the one above it.
 func (m Module) hasSources(directory string) bool {

@@ -32,7 +32,7 @@ var _ = Describe("Key", func() {
 	key := func(goVersion string) string {
 		GinkgoHelper()
 
-		result, err := build.Key(dir, module, goVersion)
+		result, err := build.Key(filepath.Dir(dir), module, goVersion)
 		Expect(err).NotTo(HaveOccurred())
 
 		return result
@@ -40,7 +40,7 @@ var _ = Describe("Key", func() {
 
 	BeforeEach(func() {
 		dir = GinkgoT().TempDir()
-		module = build.Module{Name: "m", Programs: map[string]string{"a": ".", "b": "example.org/b"}}
+		module = build.Module{Name: filepath.Base(dir), Programs: map[string]string{"a": ".", "b": "example.org/b"}}
 		write("go.mod", "module m\n")
 		write("main.go", "package main\n")
 	})
@@ -62,6 +62,17 @@ var _ = Describe("Key", func() {
 		Entry("with the version of Go", func() string { return "go1.27.0" }),
 	)
 
+	It("changes with the sources of the shared module", func() {
+		module.Shared = filepath.Base(dir)
+		dir = GinkgoT().TempDir() // next to the other one
+		module.Name = filepath.Base(dir)
+
+		write("go.mod", "module other\n")
+		before := key("go1.26.8")
+		Expect(os.WriteFile(filepath.Join(filepath.Dir(dir), module.Shared, "main.go"), []byte("package main // changed\n"), 0o600)).To(Succeed())
+		Expect(key("go1.26.8")).NotTo(Equal(before))
+	})
+
 	It("ignores tests", func() {
 		before := key("go1.26.8")
 
@@ -78,9 +89,9 @@ var _ = Describe("Key of a module that shares its directory", func() {
 			Expect(os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600)).To(Succeed())
 		}
 		keys := func() (string, string) {
-			one, err := build.Key(dir, build.Module{Programs: map[string]string{"one": "./one"}}, "go1.26.8")
+			one, err := build.Key(filepath.Dir(dir), build.Module{Directory: filepath.Base(dir), Programs: map[string]string{"one": "./one"}}, "go1.26.8")
 			Expect(err).NotTo(HaveOccurred())
-			tool, err := build.Key(dir, build.Module{Programs: map[string]string{"tool": "example.org/tool"}}, "go1.26.8")
+			tool, err := build.Key(filepath.Dir(dir), build.Module{Directory: filepath.Base(dir), Programs: map[string]string{"tool": "example.org/tool"}}, "go1.26.8")
 			Expect(err).NotTo(HaveOccurred())
 
 			return one, tool
@@ -132,7 +143,8 @@ var _ = Describe("Catalogue", func() {
 
 		directories := sets.New[string]()
 		for _, module := range build.Catalogue() {
-			directories.Insert(cmp.Or(module.Directory, module.Name))
+			first, _, _ := strings.Cut(cmp.Or(module.Directory, module.Name), "/")
+			directories.Insert(first)
 		}
 
 		Expect(directories).To(Equal(names))
@@ -154,6 +166,21 @@ var _ = Describe("Catalogue", func() {
 					Expect(pinned).To(ContainElement(pkg), module.Name)
 				}
 			}
+		}
+	})
+
+	It("names the module of each relative replacement", func() {
+		for _, module := range build.Catalogue() {
+			directory := cmp.Or(module.Directory, module.Name)
+			shared := ""
+
+			for _, replace := range goMod(filepath.Join(modules, directory)).Replace {
+				if strings.HasPrefix(replace.New.Path, ".") {
+					shared = filepath.Join(directory, replace.New.Path)
+				}
+			}
+
+			Expect(module.Shared).To(Equal(shared), module.Name)
 		}
 	})
 

@@ -16,12 +16,13 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/build"
 )
 
-// Tags of the images on every seed.
+// Tags of the images on every seed. The tag of a wrapper is its version of etcd.
 const (
 	PauseTag         = "seed.local/pause:1"
 	CorednsTag       = "seed.local/coredns:1"
 	BackupRestoreTag = "seed.local/etcd-backup-restore:v0.33.0"
-	EtcdWrapperTag   = "seed.local/etcd-wrapper:1"
+	EtcdWrapper34Tag = "seed.local/etcd-wrapper:v3.4.34"
+	EtcdWrapper35Tag = "seed.local/etcd-wrapper:v3.5.24"
 	InitTag          = "seed.local/busybox:1"
 	ObjectStoreTag   = "seed.local/object-store:1"
 	// OperatorRepository is the repository of the operator's image. The tag is a hash of the binaries, so that a new
@@ -66,7 +67,8 @@ func Catalogue(b build.Builder) ([]Spec, error) {
 		{build.Pause, "pause", Spec{Tag: PauseTag}},
 		{build.Coredns, "coredns", Spec{Tag: CorednsTag}},
 		{build.BackupRestore, "etcdbrctl", Spec{Tag: BackupRestoreTag, Aliases: []string{firstBackupRestore}, User: nonroot, Directories: []Directory{home()}}},
-		{build.EtcdWrapper, "etcd-wrapper", Spec{Tag: EtcdWrapperTag, Aliases: []string{firstEtcdWrapper}, User: nonroot, Directories: []Directory{home()}}},
+		{build.EtcdWrapper34, "etcd-wrapper", Spec{Tag: EtcdWrapper34Tag, Aliases: []string{firstEtcdWrapper}, User: nonroot, Directories: []Directory{home()}}},
+		{build.EtcdWrapper35, "etcd-wrapper", Spec{Tag: EtcdWrapper35Tag, User: nonroot, Directories: []Directory{home()}}},
 	} {
 		spec, err := program.spec.withProgram(b, program.module, program.name)
 		if err != nil {

@@ -159,7 +159,7 @@ func (s *Seed) writeValues(tag string, references map[string]string) (string, er
 }
 
 // imageVector returns the overwrite that replaces the images of the operator's image vector by the images of the seed, and these by
-// the references.
+// the references. The names that end with -next are those of etcd 3.5.
 func imageVector(references map[string]string) ([]byte, error) {
 	type entry struct {
 		Name       string `json:"name"`
@@ -171,8 +171,10 @@ func imageVector(references map[string]string) ([]byte, error) {
 	var images []entry
 
 	for _, replaced := range []struct{ name, tag string }{
-		{"etcd-wrapper", image.EtcdWrapperTag},
+		{"etcd-wrapper", image.EtcdWrapper34Tag},
 		{"etcd-backup-restore", image.BackupRestoreTag},
+		{"etcd-wrapper-next", image.EtcdWrapper35Tag},
+		{"etcd-backup-restore-next", image.BackupRestoreTag},
 		{"init", image.InitTag},
 	} {
 		if references[replaced.name] != "" {

@@ -1,4 +1,4 @@
-module github.com/gardener/gardener-extension-etcd-druid/hack/seed/modules/etcd-wrapper
+module github.com/gardener/gardener-extension-etcd-druid/hack/seed/modules/etcd-wrapper/etcd34
 
 go 1.26.0
 
@@ -11,6 +11,7 @@ require (
 	github.com/coreos/go-systemd v0.0.0-20191104093116-d3cd4ed1dbcf // indirect
 	github.com/coreos/pkg v0.0.0-20180928190104-399ea9e2e55f // indirect
 	github.com/dustin/go-humanize v1.0.1 // indirect
+	github.com/gardener/gardener-extension-etcd-druid/hack/seed/modules/etcd-wrapper/wrapper v0.0.0
 	github.com/gogo/protobuf v1.3.2 // indirect
 	github.com/golang-jwt/jwt v3.2.2+incompatible // indirect
 	github.com/golang/groupcache v0.0.0-20210331224755-41bb18bfe9da // indirect
@@ -37,7 +38,7 @@ require (
 	github.com/xiang90/probing v0.0.0-20190116061207-43a291ad63a2 // indirect
 	go.etcd.io/bbolt v1.3.11 // indirect
 	go.uber.org/multierr v1.11.0 // indirect
-	go.uber.org/zap v1.27.0 // indirect
+	go.uber.org/zap v1.27.0
 	golang.org/x/crypto v0.31.0 // indirect
 	golang.org/x/net v0.33.0 // indirect
 	golang.org/x/sys v0.28.0 // indirect
@@ -50,3 +51,5 @@ require (
 	google.golang.org/protobuf v1.36.1 // indirect
 	sigs.k8s.io/yaml v1.4.0 // indirect
 )
+
+replace github.com/gardener/gardener-extension-etcd-druid/hack/seed/modules/etcd-wrapper/wrapper => ../wrapper

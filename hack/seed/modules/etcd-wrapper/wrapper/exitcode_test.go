@@ -2,14 +2,13 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-package member_test
+package wrapper
 
 import (
+	"errors"
+	"io/fs"
 	"os"
-	"path/filepath"
 	"testing"
-
-	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/modules/etcd-wrapper/internal/member"
 )
 
 func TestValidationModeFollowsTheLastExit(t *testing.T) {
@@ -23,14 +22,29 @@ func TestValidationModeFollowsTheLastExit(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			volume := t.TempDir()
 			if test.content != "" {
-				if err := os.WriteFile(filepath.Join(volume, "exit_code"), []byte(test.content), 0o600); err != nil {
+				if err := os.WriteFile(exitCodeFile(volume), []byte(test.content), 0o600); err != nil {
 					t.Fatal(err)
 				}
 			}
 
-			if got := member.ValidationMode(volume); got != test.want {
+			if got := validationMode(volume); got != test.want {
 				t.Errorf("mode is %q, want %q", got, test.want)
 			}
 		})
+	}
+}
+
+func TestValidationModeRemovesTheMarker(t *testing.T) {
+	volume := t.TempDir()
+	if err := os.WriteFile(markerFile(volume), []byte("terminated"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	if got := validationMode(volume); got != "full" {
+		t.Errorf("mode is %q, want full", got)
+	}
+
+	if _, err := os.Stat(markerFile(volume)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("marker exists: %v", err)
 	}
 }
