@@ -20,6 +20,10 @@ import (
 // This file decides when the members change to another minor version of etcd. The version is part of the rendering. Members change one at a
 // time, followers first and the leader last, because replaceOutdated replaces their pods in this order.
 
+// attemptsBeforeRest is how often a full snapshot is tried before the rest of the spec is rolled out without the change of the version. The first
+// attempt can fail because the sidecar has just started and does not lead yet. Three attempts take less than a minute without the snapshots.
+const attemptsBeforeRest = 3
+
 // versionChange is a change of the minor version of etcd that the spec requests and that is not rendered.
 type versionChange struct{ from, to string }
 
@@ -48,7 +52,8 @@ func renderedVersion(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) string
 }
 
 // changeVersion adds to the plan of a running cluster the change of the version that the spec requests. A cluster that is not ready for it keeps
-// its version, and the rest of the spec is rolled out. The plan for the full snapshot renders nothing at first, so that one rollout is enough.
+// its version, and the rest of the spec is rolled out. The plan for the full snapshot renders nothing during the first attempts, so that one rollout
+// is enough.
 func changeVersion(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, p plan.Plan, now time.Time) plan.Plan {
 	change, is := pendingChange(etcd, o)
 	if !is || !p.Render || !o.StatefulSet.Exists || p.Replicas == 0 {
@@ -73,7 +78,7 @@ func changeVersion(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, p plan.P
 		snapshot, before := finalSnapshot(etcd, o, now, p)
 		if snapshot == nil {
 			before.Reason += " after a full snapshot"
-			before.Render = o.SnapshotAttempts.Unsuccessful() > 0
+			before.Render = o.SnapshotAttempts.Unsuccessful() >= attemptsBeforeRest
 
 			return before
 		}

@@ -80,8 +80,11 @@ var _ = Describe("A change of the version of etcd", func() {
 		Entry("three members", 3),
 	)
 
-	It("renders the rest of the spec if the snapshot fails, and continues to try", func() {
-		o.SnapshotAttempts = etcdcluster.SnapshotAttempts{Failures: 1, Error: "the store is down", EndedAt: now}
+	It("renders the rest of the spec if the snapshot fails three times, and continues to try", func() {
+		o.SnapshotAttempts = etcdcluster.SnapshotAttempts{Failures: 2, Error: "the store is down", EndedAt: now}
+		Expect(p().Render).To(BeFalse())
+		Expect(p().WaitsFor).To(ContainSubstring("the store is down"))
+		o.SnapshotAttempts.Failures = 3
 		Expect(p().Render).To(BeTrue())
 		Expect(p().EtcdVersion).To(Equal("3.4"))
 		Expect(p().NextEtcdVersion).To(Equal("3.5"), "the generation is not rolled out")

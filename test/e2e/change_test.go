@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/framework"
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
@@ -29,6 +30,32 @@ const (
 	gardenerOperationAnnotation = "gardener.cloud/operation"
 	suspendAnnotation           = "druid.gardener.cloud/suspend-etcd-spec-reconcile"
 )
+
+// otherVersion is the version of etcd to which a cluster of this run can change.
+func otherVersion() string {
+	if framework.EtcdVersion() == "3.4" {
+		return "3.5"
+	}
+
+	return "3.4"
+}
+
+// expectVersion expects that all members report the minor version of etcd, and that a verified full snapshot came before the change if the Etcd has
+// a store.
+func expectVersion(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd, minor string) {
+	GinkgoHelper()
+	ns.Eventually(ctx, etcd, func(g Gomega) {
+		g.Expect(etcd.Status.Members).To(HaveLen(int(etcd.Spec.Replicas)))
+		g.Expect(etcd.Status.Members).To(HaveEach(HaveField("EtcdVersion", HaveValue(HavePrefix(minor+".")))))
+	})
+	recorded, err := state.Decode(managedResource(ctx, ns, etcd).Annotations)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(recorded.EtcdVersion).To(Equal(minor))
+	if etcd.Spec.Backup.Store != nil {
+		Expect(recorded.Snapshot.Generation).To(Equal(etcd.Generation))
+		Expect(recorded.Snapshot.Verified).NotTo(BeNil())
+	}
+}
 
 var _ = Describe("A running cluster", func() {
 	It("is updated when its spec changes, except while reconciliation is suspended", SpecPriority(8), func(ctx SpecContext) {
@@ -66,8 +93,10 @@ var _ = Describe("A running cluster", func() {
 		ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
 			metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, operationAnnotation, "reconcile")
 			etcd.Spec.Labels["test"] = "changed"
+			etcd.Spec.Etcd.Version = new(otherVersion())
 		})
 		pod = ns.EventuallyReplaced(ctx, etcd, pod)
+		expectVersion(ctx, ns, etcd, otherVersion())
 		Expect(pod.Labels).To(HaveKeyWithValue("test", "changed"))
 		Expect(etcd.Annotations).NotTo(HaveKey(operationAnnotation))
 		writeLog.ExpectComplete(ctx)
@@ -86,6 +115,15 @@ var _ = Describe("A running cluster", func() {
 		ns.EventuallyReady(ctx, etcd)
 		Expect(statefulSet(ctx, ns, etcd).UID).NotTo(Equal(former.UID))
 		Expect(statefulSet(ctx, ns, etcd).Spec.VolumeClaimTemplates[0].Spec.Resources.Requests.Storage().String()).To(Equal("20Gi"))
+		Expect(ns.Pod(ctx, etcd).UID).To(Equal(pod.UID))
+		writeLog.ExpectComplete(ctx)
+
+		By("returning to the version of etcd, after which the cluster keeps it without a request")
+		ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.Version = new(framework.EtcdVersion()) })
+		pod = ns.EventuallyReplaced(ctx, etcd, pod)
+		expectVersion(ctx, ns, etcd, framework.EtcdVersion())
+		ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.Version = nil })
+		ns.EventuallyReady(ctx, etcd)
 		Expect(ns.Pod(ctx, etcd).UID).To(Equal(pod.UID))
 		writeLog.ExpectComplete(ctx)
 	}, SpecTimeout(specTimeout))

@@ -6,6 +6,7 @@ package e2e_test
 
 import (
 	"context"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -67,22 +68,24 @@ var _ = Describe("Three members", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// rollOutChanges changes the resources, labels and configuration of three members. Afterwards it sets an image that does not
-// exist, and corrects it.
+// rollOutChanges changes the resources, labels, configuration and version of etcd of three members. Afterwards it sets an image that does not
+// exist, and corrects it. It ends with the version of before.
 func rollOutChanges(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd) {
 	GinkgoHelper()
-	workload := ns.StartWorkload(ctx, etcd, "resources, labels and configuration change")
+	workload := ns.StartWorkload(ctx, etcd, "resources, labels, configuration and version of etcd change")
 
-	By("changing resources, labels and configuration")
+	By("changing resources, labels and configuration, and the version of etcd in the same rollout")
 	before, moved := podsByName(ctx, ns), len(eventsWithReason(ctx, ns, "MovedLeader")) // during the creation
 	timeline := ns.StartTimeline(ctx, etcd)
 	ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
 		etcd.Spec.Labels["test"] = "changed"
 		etcd.Spec.Etcd.Metrics = new(druidv1alpha1.MetricsLevel("extensive"))
+		etcd.Spec.Etcd.Version = new(otherVersion())
 		etcd.Spec.Etcd.Resources = &corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("20m")}}
 	})
 	ns.EventuallyReady(ctx, etcd)
 	timeline.End("three members changed")
+	expectVersion(ctx, ns, etcd, otherVersion())
 	replaced := replacedInOrder(ctx, ns, before)
 	Expect(replaced).To(HaveLen(3))
 	Eventually(eventsWithReason).WithContext(ctx).WithArguments(ns, "MovedLeader").WithTimeout(framework.ReconcileTimeout).WithPolling(framework.PollInterval).Should(HaveLen(moved+1), "the leadership is transferred once")
@@ -106,5 +109,15 @@ func rollOutChanges(ctx context.Context, ns *framework.TestNamespace, etcd *drui
 	ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.Image = image })
 	ns.EventuallyReady(ctx, etcd)
 	Expect(replacedInOrder(ctx, ns, before)).To(HaveLen(1), "the other pods already run the corrected spec")
-	expectNoFailures(workload.Stop(ctx))
+
+	By("returning to the version of etcd")
+	workload.StartPhase("the version of etcd changes back")
+	ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.Version = new(framework.EtcdVersion()) })
+	ns.EventuallyReady(ctx, etcd)
+	expectVersion(ctx, ns, etcd, framework.EtcdVersion())
+	phases := workload.Stop(ctx)
+	expectNoFailures(phases)
+	for _, stats := range phases {
+		Expect(max(stats.WriteGap, stats.MembersGap)).To(BeNumerically("<", time.Second), stats.String())
+	}
 }

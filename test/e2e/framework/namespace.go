@@ -80,12 +80,15 @@ func (ns *TestNamespace) StoreDir() string {
 	return filepath.Join(ns.LocalStore, ns.Name)
 }
 
-// Create creates the objects in the namespace.
+// Create creates the objects in the namespace. An Etcd without a version of etcd gets the version that the user of the tests selected.
 func (ns *TestNamespace) Create(ctx context.Context, objects ...client.Object) {
 	GinkgoHelper()
 
 	for _, object := range objects {
 		object.SetNamespace(ns.Name)
+		if etcd, is := object.(*druidv1alpha1.Etcd); is && etcd.Spec.Etcd.Version == nil && IsEtcdVersionSet() {
+			etcd.Spec.Etcd.Version = new(EtcdVersion())
+		}
 		Expect(ns.Client.Create(ctx, object)).To(Succeed())
 	}
 }
