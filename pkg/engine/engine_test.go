@@ -97,6 +97,40 @@ var _ = Describe("Reconcile", func() {
 		Expect(cluster.Objects.State.Accepted.Generation).To(BeEquivalentTo(2))
 	})
 
+	It("changes the version of etcd after a full snapshot, and reports the generation as rolled out only then", func() {
+		start(fixture.WithReplicas(3), fixture.WithLocalStore())
+		old := o.Config.Defaults.Images
+		o.Config.Defaults.ImageSets = map[string]state.Images{"3.4": old, "3.5": {EtcdWrapper: "registry.example.com/etcd-wrapper:v2", BackupRestore: "registry.example.com/etcdbrctl:v2", Init: old.Init}}
+		run(isDone)
+		Expect(cluster.Objects.State).To(And(HaveField("EtcdVersion", "3.4"), HaveField("Accepted.Defaults.Images", old)))
+		change(func(etcd *druidv1alpha1.Etcd) {
+			etcd.Spec.Etcd.Version = new("3.5")
+			request(etcd)
+		})
+		run(func(r engine.Result) bool {
+			if cluster.Objects.State.EtcdVersion == "3.5" {
+				return true
+			}
+			Expect(r.Newest.Applied).To(BeFalse())
+			Expect(etcd.Status.ObservedGeneration).To(HaveValue(BeEquivalentTo(1)))
+
+			return false
+		})
+		Expect(steps).To(Equal([]string{"TakeSnapshot test"}))
+		run(isDone)
+		Expect(steps).To(HaveExactElements("TakeSnapshot test", HavePrefix("EvictPod"), HavePrefix("EvictPod"), HavePrefix("MoveLeader"), HavePrefix("EvictPod")))
+		Expect(cluster.Objects.State.Accepted.Defaults.Images.BackupRestore).To(Equal("registry.example.com/etcdbrctl:v2"), "an earlier operator reads only these images")
+		Expect(etcd.Status.ObservedGeneration).To(HaveValue(BeEquivalentTo(2)))
+
+		change(func(etcd *druidv1alpha1.Etcd) {
+			etcd.Spec.Etcd.Version = nil
+			request(etcd)
+		})
+		run(isDone)
+		Expect(steps).To(BeEmpty(), "the absence of the field changes nothing")
+		Expect(cluster.Objects.State.EtcdVersion).To(Equal("3.5"))
+	})
+
 	It("continues with the last accepted generation while the newest one is refused", func() {
 		start(fixture.WithReplicas(3))
 		run(isDone)

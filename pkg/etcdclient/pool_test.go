@@ -77,6 +77,25 @@ var _ = Describe("Pool", func() {
 		Expect(status.Healthy).To(BeTrue())
 	})
 
+	DescribeTable("reads whether etcd authenticates its clients",
+		func(enabled bool, authError error, expected bool) {
+			s := serve(nil)
+			s.authEnabled, s.authError = enabled, authError
+			Expect(connect(etcdclient.Target{Address: s.address}).IsAuthEnabled(ctx)).To(Equal(expected))
+		},
+		Entry("no", false, nil, false),
+		Entry("yes", true, nil, true),
+		Entry("yes, because only the root role may read it", false, status.Error(codes.PermissionDenied, "etcdserver: permission denied"), true),
+		Entry("yes, because etcd requires a user", false, status.Error(codes.InvalidArgument, "etcdserver: user name is empty"), true),
+	)
+
+	It("reports an error if a member of etcd 3.4 does not know whether etcd authenticates its clients", func() {
+		s := serve(nil)
+		s.authError = status.Error(codes.Unimplemented, "unknown method AuthStatus")
+		_, err := connect(etcdclient.Target{Address: s.address}).IsAuthEnabled(ctx)
+		Expect(err).To(MatchError(ContainSubstring("auth status")))
+	})
+
 	It("finds alarms in the errors of a status", func() {
 		s := serve(nil)
 		s.status.Errors = []string{"etcdserver: no leader", (&etcdserverpb.AlarmMember{MemberID: 10276657743932975437, Alarm: etcdserverpb.AlarmType_NOSPACE}).String()}

@@ -35,11 +35,14 @@ type server struct {
 	etcdserverpb.UnimplementedKVServer
 	etcdserverpb.UnimplementedClusterServer
 	etcdserverpb.UnimplementedLeaseServer
+	etcdserverpb.UnimplementedAuthServer
 
 	address      string
 	status       *etcdserverpb.StatusResponse
 	rangeError   error
 	hang         bool
+	authEnabled  bool
+	authError    error
 	members      []*etcdserverpb.Member
 	movedTo      uint64
 	updated      uint64
@@ -84,6 +87,7 @@ func serve(tlsConfig *tls.Config) *server {
 	etcdserverpb.RegisterKVServer(grpcServer, s)
 	etcdserverpb.RegisterClusterServer(grpcServer, s)
 	etcdserverpb.RegisterLeaseServer(grpcServer, s)
+	etcdserverpb.RegisterAuthServer(grpcServer, s)
 	go func() { _ = grpcServer.Serve(listener) }()
 	DeferCleanup(grpcServer.Stop)
 
@@ -114,6 +118,10 @@ func (s *server) Range(_ context.Context, request *etcdserverpb.RangeRequest) (*
 	s.ranges = append(s.ranges, request)
 
 	return &etcdserverpb.RangeResponse{Header: s.status.Header}, s.rangeError
+}
+
+func (s *server) AuthStatus(context.Context, *etcdserverpb.AuthStatusRequest) (*etcdserverpb.AuthStatusResponse, error) {
+	return &etcdserverpb.AuthStatusResponse{Enabled: s.authEnabled}, s.authError
 }
 
 func (s *server) MemberList(_ context.Context, request *etcdserverpb.MemberListRequest) (*etcdserverpb.MemberListResponse, error) {

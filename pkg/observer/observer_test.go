@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"reflect"
+	"strconv"
 	"time"
 
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
@@ -124,6 +125,61 @@ var _ = Describe("Observer", func() {
 		Expect(observed.Rendering).To(Equal(etcdcluster.Rendering{Checksum: "abc", Fixed: etcdcluster.FixedFields{
 			ServiceName: "main-peer", PodManagementPolicy: "OrderedReady", Selector: labels,
 		}}))
+	})
+
+	Describe("the version of etcd", func() {
+		statefulSet := func(image string) *appsv1.StatefulSet {
+			return &appsv1.StatefulSet{ObjectMeta: meta("main"), Spec: appsv1.StatefulSetSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "etcd", Image: image}}}}}}
+		}
+		recorded := func(version string) *resourcesv1alpha1.ManagedResource {
+			return &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Name: "druid-main", Namespace: "demo", Annotations: map[string]string{
+				"etcd-druid.extensions.gardener.cloud/state": `{"version":1,"etcdVersion":"` + version + `"}`,
+			}}}
+		}
+
+		DescribeTable("of a cluster without a ManagedResource is that of its members, or else that of its image",
+			func(image string, reported []string, expected string) {
+				objects = append(objects, statefulSet(image))
+				for i, version := range reported {
+					address := "10.0.0." + strconv.Itoa(i+1)
+					objects = append(objects, pod("main-"+strconv.Itoa(i), address))
+					members.AddMember(uint64(i)+1, "main-"+strconv.Itoa(i), address+":2379") // #nosec G115 -- 0 to 2
+					members.SetVersion(uint64(i)+1, version)                                  // #nosec G115 -- 0 to 2
+				}
+				observed := newObserver().Observe(ctx, etcd, observer.Request{})
+				Expect(observed.StatefulSet.EtcdImage).To(Equal(image))
+				Expect(observed.State.EtcdVersion).To(Equal(expected))
+			},
+			Entry("the only member", "example.com/etcd-wrapper:v0.6.2", []string{"3.5.27"}, "3.5"),
+			Entry("the newest of two versions", "example.com/etcd-wrapper:v0.6.2", []string{"3.5.27", "3.4.34"}, "3.5"),
+			Entry("the image", "example.com/etcd-wrapper:v0.7.0", nil, "3.5"),
+			Entry("unknown", "example.com/own:v0", nil, ""),
+		)
+
+		It("stays as it is recorded, whatever the members report", func() {
+			objects = append(objects, statefulSet("example.com/etcd-wrapper:v0.7.0"), recorded("3.4"))
+			Expect(newObserver().Observe(ctx, etcd, observer.Request{}).State.EtcdVersion).To(Equal("3.4"))
+		})
+
+		DescribeTable("makes the observer query a single member if another one is requested",
+			func(from, to string, queried bool, auth *bool) {
+				objects = append(objects, statefulSet("example.com/etcd-wrapper:v0.7.0"), recorded(from), pod("main-0", "10.0.0.1"))
+				members.AddMember(1, "main-0", "10.0.0.1:2379")
+				members.SetAuth(true)
+				observed := newObserver().Observe(ctx, etcd, observer.Request{EtcdVersion: func(o etcdcluster.Observation) string {
+					Expect(o.State.EtcdVersion).To(Equal(from))
+					Expect(o.StatefulSet.Exists).To(BeTrue())
+
+					return to
+				}})
+				Expect(observed.Etcd.Queried).To(Equal(queried))
+				Expect(observed.Etcd.AuthEnabled).To(Equal(auth))
+			},
+			Entry("an upgrade", "3.4", "3.5", true, nil),
+			Entry("a downgrade, with the authentication of clients", "3.5", "3.4", true, new(true)),
+			Entry("the same", "3.5", "3.5", false, nil),
+			Entry("none", "3.5", "", false, nil),
+		)
 	})
 
 	It("does not take what was said of an earlier ManagedResource for the newest", func() {

@@ -23,8 +23,26 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/cmd/gardener-extension-etcd-druid/app"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/compaction"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
+
+// versioned observes an Etcd with etcd 3.5, and a pod with that image of the sidecar.
+type versioned struct{ sidecar string }
+
+func (v versioned) Observe(context.Context, *druidv1alpha1.Etcd, observer.Request) etcdcluster.Observation {
+	sets := map[string]state.Images{"3.4": {BackupRestore: "b4"}, "3.5": {BackupRestore: "b5"}}
+
+	return etcdcluster.Observation{
+		State: state.State{EtcdVersion: "3.5", Accepted: &state.Accepted{Generation: 1, Defaults: state.Defaults{Images: sets["3.5"], ImageSets: sets}}},
+		Pods:  []etcdcluster.Pod{{Name: "main-0", Containers: []etcdcluster.Container{{Name: "backup-restore", Image: v.sidecar}}}},
+	}
+}
+
+func (versioned) HostPath(context.Context, string, backupstore.Store) (string, error) { return "", nil }
 
 var _ = Describe("A compaction controller whose cache shows an old record", func() {
 	const (
@@ -66,6 +84,25 @@ var _ = Describe("A compaction controller whose cache shows an old record", func
 		Entry("and starts no Job while snapshots may contain writes that a user has given up", givenUp, int64(100_000), 0, 0),
 		Entry("and requests a full snapshot if no acknowledged write is lost", current, int64(3000), 0, 1),
 		Entry("and requests no full snapshot after acknowledged writes are lost", rolledBack, int64(3000), 0, 0),
+	)
+
+	DescribeTable("starts a Job only if the pods have the recorded version of etcd", func(ctx SpecContext, image string, jobs int) {
+		c := fake.NewClientBuilder().WithScheme(app.NewScheme()).WithStatusSubresource(&druidv1alpha1.Etcd{}).WithObjects(
+			storedEtcd(), leaseOf("main-full-snap", 1000), leaseOf("main-delta-snap", 5000), record(current),
+		).Build()
+		r := &compaction.Reconciler{
+			Client: c, Reader: c, Observer: versioned{image}, Clock: testclock.NewFakePassiveClock(now), Recorder: events.NewFakeRecorder(1000),
+			Config: compaction.Config{EventsThreshold: 1000, FullSnapshotThreshold: 100_000, Deadline: time.Hour},
+		}
+		_, err := r.Reconcile(ctx, reconcile.Request{NamespacedName: client.ObjectKey{Namespace: "demo", Name: "main"}})
+		Expect(err).NotTo(HaveOccurred())
+		list := &batchv1.JobList{}
+		Expect(c.List(ctx, list)).To(Succeed())
+		Expect(list.Items).To(HaveLen(jobs))
+	},
+		Entry("the recorded one", "b5", 1),
+		Entry("another one", "b4", 0),
+		Entry("that of an image which the operator does not know", "other", 1),
 	)
 })
 

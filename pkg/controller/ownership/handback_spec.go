@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/utils/ptr"
 
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/etcdversion"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
@@ -41,8 +42,25 @@ func SpecForEtcdDruid(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) (*dru
 	if err := setStore(spec, o.State); err != nil {
 		return nil, err
 	}
+	setVersion(spec, o.State)
 
 	return spec, nil
+}
+
+// setVersion replaces the version of etcd, which etcd-druid does not know, by the images of the rendered version. etcd-druid has images of etcd 3.4 by
+// default, which cannot use the data of a newer version without a downgrade.
+func setVersion(etcd *druidv1alpha1.Etcd, recorded state.State) {
+	etcd.Spec.Etcd.Version = nil
+	if recorded.Accepted == nil || etcdversion.Compare(recorded.EtcdVersion, etcdversion.V34) <= 0 {
+		return
+	}
+	images := recorded.Accepted.Defaults.Images
+	if etcd.Spec.Etcd.Image == nil {
+		etcd.Spec.Etcd.Image = &images.EtcdWrapper
+	}
+	if etcd.Spec.Backup.Image == nil {
+		etcd.Spec.Backup.Image = &images.BackupRestore
+	}
 }
 
 func usesDeprecatedFields(etcd *druidv1alpha1.Etcd) bool {

@@ -74,6 +74,23 @@ var _ = Describe("SpecForPredecessor", func() {
 		})))
 	})
 
+	DescribeTable("replaces the version of etcd by the images of the rendered version",
+		func(version string, wrapper, sidecar *string) {
+			etcd.Spec.Etcd.Version = &version
+			o.State.EtcdVersion = version
+			o.State.Accepted = &state.Accepted{Defaults: state.Defaults{Images: state.Images{EtcdWrapper: "w", BackupRestore: "b"}}}
+
+			complete, err := ownership.SpecForEtcdDruid(etcd, o)
+
+			Expect(err).NotTo(HaveOccurred())
+			Expect(complete.Spec.Etcd.Version).To(BeNil())
+			Expect(complete.Spec.Etcd.Image).To(Equal(wrapper))
+			Expect(complete.Spec.Backup.Image).To(Equal(sidecar))
+		},
+		Entry("3.4, for which etcd-druid has images", "3.4", nil, nil),
+		Entry("3.5", "3.5", new("w"), new("b")),
+	)
+
 	It("keeps the values of the spec", func() {
 		etcd.Spec.Etcd.ClientUrlTLS = &druidv1alpha1.TLSConfig{TLSCASecretRef: bundle("given-ca"), ServerTLSSecretRef: reference("given-server"), ClientTLSSecretRef: reference("given-client")}
 		etcd.Spec.Backup.TLS = etcd.Spec.Etcd.ClientUrlTLS.DeepCopy()

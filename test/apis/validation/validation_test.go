@@ -127,6 +127,8 @@ var _ = Describe("ValidateEtcd", func() {
 		Entry("no raft entries", "spec.etcd.snapshotCount", "at least 1", func(e *druidv1alpha1.Etcd) { e.Spec.Etcd.SnapshotCount = new(int64(0)) }),
 		Entry("no full snapshots", "spec.backup.maxBackupsLimitBasedGC", "at least 1",
 			func(e *druidv1alpha1.Etcd) { e.Spec.Backup.MaxBackupsLimitBasedGC = new(int32(0)) }),
+		Entry("a version of etcd without images", "spec.etcd.version", `supported values: "3.4", "3.5"`, func(e *druidv1alpha1.Etcd) { e.Spec.Etcd.Version = new("3.6") }),
+		Entry("a patch version of etcd", "spec.etcd.version", `supported values: "3.4", "3.5"`, func(e *druidv1alpha1.Etcd) { e.Spec.Etcd.Version = new("3.5.27") }),
 		Entry("an empty image of etcd", "spec.etcd.image", "remove the field", func(e *druidv1alpha1.Etcd) { e.Spec.Etcd.Image = new("") }),
 		Entry("an empty image of the sidecar", "spec.backup.image", "remove the field", func(e *druidv1alpha1.Etcd) { e.Spec.Backup.Image = new("") }),
 		Entry("no heartbeat", "spec.etcd.heartbeatDuration", "longer than", func(e *druidv1alpha1.Etcd) { e.Spec.Etcd.HeartbeatDuration = duration(0) }),
