@@ -65,7 +65,7 @@ test-e2e: ## Run the end-to-end tests on the local seed, or on the cluster of KU
 	@$(TEST) e2e
 
 .PHONY: test-long
-test-long: ## Run long tests with other random seeds and more repetitions; not part of `make test`
+test-long: ## Run long tests: other random seeds, all versions of etcd, more repetitions; not part of `make test`
 	@$(TEST) long
 
 .PHONY: test-update-golden

@@ -43,11 +43,16 @@ integration() {
 e2e_runs="end-to-end tests on the local seed (starts it if it does not run), or on the cluster of KUBECONFIG"
 e2e() {
 	start_cluster || return
+	scenarios
+}
+
+# scenarios runs all scenarios that are not long, with the version of etcd in ETCD_VERSION.
+scenarios() {
 	# Ginkgo derives the order of the files from this random seed. The migration test replaces the operator and must run last.
 	ginkgo --procs=6 --seed=7541 --timeout=75m --label-filter='!long' ${FOCUS:+"--focus=$FOCUS"} ./test/e2e
 }
 
-long_runs="other random seeds, and long repetitions on the local seed; on request only"
+long_runs="other random seeds, all scenarios with each version of etcd, and long repetitions on the local seed; on request only"
 long() {
 	local format=standard-verbose # also prints the output of passed tests, which contains the random seeds to repeat a run
 	SIMULATIONS=$long_simulations go_test . -count=1 -timeout=2h ./pkg/planner
@@ -56,6 +61,8 @@ long() {
 		CRASH_SEED=random go_test . -count=1 -timeout=20m ./test/integration/clusters
 	done
 	start_seed || return
+	local version
+	for version in 3.4 3.5; do ETCD_VERSION=$version scenarios; done
 	ginkgo --procs=4 --timeout=6h --label-filter=long ./test/e2e
 }
 
