@@ -26,6 +26,8 @@ type SnapshotAttempts struct {
 	Expired int
 	// Error is what the last attempt failed with. Empty: it did not fail.
 	Error string
+	// StartedAt is when the last attempt began. Zero: none did.
+	StartedAt time.Time
 	// EndedAt is when the last attempt ended. Zero: none did.
 	EndedAt time.Time
 	// Unrecorded is true if the last attempt has ended, or was interrupted, and the record on the ManagedResource does not have that yet.
@@ -56,7 +58,7 @@ func SnapshotAttemptsFor(generation int64, recorded state.SnapshotAttempts, call
 	attempts := SnapshotAttempts{}
 	if recorded.Generation == generation {
 		attempts = SnapshotAttempts{
-			Verified: recorded.Verified, Failures: recorded.Failures, Expired: recorded.Expired, Error: recorded.Error, EndedAt: recorded.EndedAt,
+			Verified: recorded.Verified, Failures: recorded.Failures, Expired: recorded.Expired, Error: recorded.Error, StartedAt: recorded.StartedAt, EndedAt: recorded.EndedAt,
 		}
 	}
 	switch {
@@ -81,7 +83,7 @@ func (c SnapshotAttempts) Record(generation int64, startedAt time.Time) state.Sn
 
 // Ended returns the attempts after one more ended at a time, with a snapshot or else an error.
 func (c SnapshotAttempts) Ended(verified *state.VerifiedSnapshot, err error, at time.Time) SnapshotAttempts {
-	next := SnapshotAttempts{Verified: verified, Expired: c.Expired, EndedAt: at}
+	next := SnapshotAttempts{Verified: verified, Expired: c.Expired, StartedAt: c.StartedAt, EndedAt: at}
 	if c.Verified != nil {
 		next.Expired++ // another one would not have been taken
 	}

@@ -26,6 +26,7 @@ var _ = Describe("SnapshotAttemptsFor", func() {
 
 	DescribeTable("combines the record with the calls of this process",
 		func(recorded state.SnapshotAttempts, call etcdcluster.SnapshotCall, expected etcdcluster.SnapshotAttempts) {
+			expected.StartedAt = recorded.StartedAt
 			attempts := etcdcluster.SnapshotAttemptsFor(3, recorded, call)
 			Expect(attempts).To(Equal(expected))
 

@@ -14,7 +14,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/etcdversion"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
@@ -63,25 +62,6 @@ func (r *reader) queryEtcd(ctx context.Context) {
 	}
 	r.readMemberList(ctx, results)
 	r.results = results
-}
-
-// changesVersion is true if the spec requests another minor version of etcd than the recorded one.
-func (r *reader) changesVersion(request Request) bool { return r.compareVersions(request) != 0 }
-
-// isDowngrade is true if the spec requests an older minor version of etcd than the recorded one.
-func (r *reader) isDowngrade(request Request) bool { return r.compareVersions(request) < 0 }
-
-// compareVersions compares the requested with the recorded version. 0: there is none, or they are the same.
-func (r *reader) compareVersions(request Request) int {
-	if request.EtcdVersion == nil || !r.observation.ManagedResource.Exists {
-		return 0
-	}
-	requested := request.EtcdVersion(r.observation)
-	if requested == "" {
-		return 0
-	}
-
-	return etcdversion.Compare(requested, r.observation.State.EtcdVersion)
 }
 
 func (r *reader) queryAll(ctx context.Context, endpoints []endpoint) []endpointResult {

@@ -75,10 +75,11 @@ type Request struct {
 	Secrets []helper.SecretUse
 	// QueryEtcd requests the endpoint status of the members.
 	QueryEtcd bool
-	// EtcdVersion returns the minor version of etcd that the spec requests, for an observation with the record and the StatefulSet. The endpoint
-	// status of the members is requested if the recorded version is another one. Whether etcd authenticates its clients is requested too if the
-	// recorded version is newer. Nil, or empty: no version is requested.
-	EtcdVersion func(o etcdcluster.Observation) string
+	// NeedsMembers requests the endpoint status of the members if it is true for an observation with the record and the StatefulSet. Nil: it is
+	// false.
+	NeedsMembers func(o etcdcluster.Observation) bool
+	// NeedsAuth is the same for whether etcd authenticates its clients. It has no effect if the members are not queried.
+	NeedsAuth func(o etcdcluster.Observation) bool
 	// QueryExisting requests, with QueryEtcd, the endpoint status also from the cluster that the Etcd joins.
 	QueryExisting bool
 	// ClientTLS are the Secrets with which the observer connects to members. Nil: those that each member mounts.
@@ -119,10 +120,11 @@ func (o *Observer) Observe(ctx context.Context, etcd *druidv1alpha1.Etcd, reques
 		reader.readGardener(ctx)
 		reader.readStore(ctx)
 	}
-	if (request.QueryEtcd || reader.isAdopting() || reader.changesVersion(request)) && o.Etcd != nil {
+	needs := func(is func(etcdcluster.Observation) bool) bool { return is != nil && is(reader.observation) }
+	if (request.QueryEtcd || reader.isAdopting() || needs(request.NeedsMembers)) && o.Etcd != nil {
 		reader.queryEtcd(ctx)
 	}
-	if reader.isDowngrade(request) {
+	if needs(request.NeedsAuth) {
 		reader.readAuth(ctx)
 	}
 	reader.readAdoptedVersion()

@@ -144,7 +144,7 @@ var _ = Describe("Observer", func() {
 					address := "10.0.0." + strconv.Itoa(i+1)
 					objects = append(objects, pod("main-"+strconv.Itoa(i), address))
 					members.AddMember(uint64(i)+1, "main-"+strconv.Itoa(i), address+":2379") // #nosec G115 -- 0 to 2
-					members.SetVersion(uint64(i)+1, version)                                  // #nosec G115 -- 0 to 2
+					members.SetVersion(uint64(i)+1, version)                                 // #nosec G115 -- 0 to 2
 				}
 				observed := newObserver().Observe(ctx, etcd, observer.Request{})
 				Expect(observed.StatefulSet.EtcdImage).To(Equal(image))
@@ -153,6 +153,7 @@ var _ = Describe("Observer", func() {
 			Entry("the only member", "example.com/etcd-wrapper:v0.6.2", []string{"3.5.27"}, "3.5"),
 			Entry("the newest of two versions", "example.com/etcd-wrapper:v0.6.2", []string{"3.5.27", "3.4.34"}, "3.5"),
 			Entry("the image", "example.com/etcd-wrapper:v0.7.0", nil, "3.5"),
+			Entry("the image, to which the only responding member does not change yet", "example.com/etcd-wrapper:v0.7.0", []string{"3.4.34"}, "3.5"),
 			Entry("unknown", "example.com/own:v0", nil, ""),
 		)
 
@@ -161,24 +162,26 @@ var _ = Describe("Observer", func() {
 			Expect(newObserver().Observe(ctx, etcd, observer.Request{}).State.EtcdVersion).To(Equal("3.4"))
 		})
 
-		DescribeTable("makes the observer query a single member if another one is requested",
-			func(from, to string, queried bool, auth *bool) {
-				objects = append(objects, statefulSet("example.com/etcd-wrapper:v0.7.0"), recorded(from), pod("main-0", "10.0.0.1"))
+		DescribeTable("makes the observer query a single member",
+			func(needsMembers, needsAuth, queried bool, auth *bool) {
+				objects = append(objects, statefulSet("example.com/etcd-wrapper:v0.7.0"), recorded("3.4"), pod("main-0", "10.0.0.1"))
 				members.AddMember(1, "main-0", "10.0.0.1:2379")
 				members.SetAuth(true)
-				observed := newObserver().Observe(ctx, etcd, observer.Request{EtcdVersion: func(o etcdcluster.Observation) string {
-					Expect(o.State.EtcdVersion).To(Equal(from))
-					Expect(o.StatefulSet.Exists).To(BeTrue())
+				observed := newObserver().Observe(ctx, etcd, observer.Request{
+					NeedsMembers: func(o etcdcluster.Observation) bool {
+						Expect(o.State.EtcdVersion).To(Equal("3.4"))
+						Expect(o.StatefulSet.Exists).To(BeTrue())
 
-					return to
-				}})
+						return needsMembers
+					},
+					NeedsAuth: func(etcdcluster.Observation) bool { return needsAuth },
+				})
 				Expect(observed.Etcd.Queried).To(Equal(queried))
 				Expect(observed.Etcd.AuthEnabled).To(Equal(auth))
 			},
-			Entry("an upgrade", "3.4", "3.5", true, nil),
-			Entry("a downgrade, with the authentication of clients", "3.5", "3.4", true, new(true)),
-			Entry("the same", "3.5", "3.5", false, nil),
-			Entry("none", "3.5", "", false, nil),
+			Entry("for an upgrade", true, false, true, nil),
+			Entry("for a downgrade, and whether clients authenticate", true, true, true, new(true)),
+			Entry("not without a reason", false, false, false, nil),
 		)
 	})
 

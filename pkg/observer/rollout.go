@@ -93,20 +93,20 @@ func (r *reader) isAdopting() bool {
 	return !r.observation.ManagedResource.Exists && r.observation.StatefulSet.Exists
 }
 
-// readAdoptedVersion sets the version of etcd of a cluster that runs without a ManagedResource. It is the newest version that a member reports, or
-// else that of the image of etcd-wrapper. The operator records it when it adopts the cluster. Empty: neither is known.
+// readAdoptedVersion sets the version of etcd of a cluster that runs without a ManagedResource. It is the newest one of
+// the versions that members report, and of the image of etcd-wrapper, to which the pods may be changing. The operator records it when it adopts the
+// cluster. Empty: none is known.
 func (r *reader) readAdoptedVersion() {
 	if !r.isAdopting() {
 		return
 	}
+	version := etcdversion.OfWrapper(r.observation.StatefulSet.EtcdImage)
 	for _, member := range r.observation.Etcd.Members {
 		if minor := etcdversion.MinorOf(member.Version); minor != "" {
-			r.observation.State.EtcdVersion = etcdversion.Max(cmp.Or(r.observation.State.EtcdVersion, minor), minor)
+			version = etcdversion.Max(cmp.Or(version, minor), minor)
 		}
 	}
-	if r.observation.State.EtcdVersion == "" {
-		r.observation.State.EtcdVersion = etcdversion.OfWrapper(r.observation.StatefulSet.EtcdImage)
-	}
+	r.observation.State.EtcdVersion = version
 }
 
 func conditionFact(conditions []gardencorev1beta1.Condition, conditionType gardencorev1beta1.ConditionType) etcdcluster.ConditionFact {

@@ -197,7 +197,7 @@ func (s *scenario) checkVersion(manifest simulator.Manifest) {
 	if healthy, all := s.Voters(); healthy < all || all < int(before.Replicas) {
 		s.violated("etcd changes from %s to %s with %d of %d voting members", before.EtcdVersion, manifest.EtcdVersion, healthy, all)
 	}
-	if helper.IsStoreConfigured(s.Etcd) && s.Objects.SnapshotAttempts.Verified == nil {
+	if helper.IsStoreConfigured(s.Etcd) && !s.Objects.SnapshotAttempts.IsFresh(s.Now()) {
 		s.violated("etcd changes from %s to %s without a verified snapshot", before.EtcdVersion, manifest.EtcdVersion)
 	}
 }

@@ -36,7 +36,7 @@ func decide(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) 
 	}
 	switch {
 	case !helper.ManagesPods(etcd):
-		// Not the operator starts these members: who starts them also decides when their version changes.
+		// The operator does not start these members. The user who starts them decides when their version changes.
 		return plan.Plan{
 			Stage: plan.StageExternallyManaged, Render: true, ClusterSize: etcd.Spec.Replicas, EtcdVersion: helper.EtcdVersion(etcd),
 			Reason: "the members are managed externally; only their configuration is rendered",

@@ -20,9 +20,20 @@ import (
 // This file decides when the members change to another minor version of etcd. The version is part of the rendering. Members change one at a
 // time, followers first and the leader last, because replaceOutdated replaces their pods in this order.
 
-// attemptsBeforeRest is how often a full snapshot is tried before the rest of the spec is rolled out without the change of the version. The first
-// attempt can fail because the sidecar has just started and does not lead yet. Three attempts take less than a minute without the snapshots.
-const attemptsBeforeRest = 3
+// The rest of the spec waits for a few attempts to take a full snapshot. The first attempt can fail because the sidecar has just started and does not
+// lead yet. Such an attempt ends quickly. An attempt that does not is a failure of the store, which the rest of the spec may correct.
+const (
+	attemptsBeforeRest = 3
+	quickAttempt       = 30 * time.Second
+)
+
+// holdsRest is true while the rest of the spec waits for the full snapshot of the plan, so that one rollout is enough.
+func holdsRest(attempts etcdcluster.SnapshotAttempts, before plan.Plan) bool {
+	isBegun := before.Step != nil || attempts.Running || attempts.Error != ""
+	isQuick := attempts.EndedAt.Sub(attempts.StartedAt) < quickAttempt
+
+	return isBegun && (attempts.Unsuccessful() == 0 || isQuick && attempts.Unsuccessful() < attemptsBeforeRest)
+}
 
 // versionChange is a change of the minor version of etcd that the spec requests and that is not rendered.
 type versionChange struct{ from, to string }
@@ -70,7 +81,7 @@ func changeVersion(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, p plan.P
 	}
 	p.Reason += fmt.Sprintf("; etcd changes from %s to %s", change.from, change.to)
 	if awaited := awaitedBeforeChange(viewOf(etcd, o, p.Replicas, now), change); awaited != "" {
-		p.Stage, p.WaitsFor, p.PollMembers = plan.StageWaitForMembers, awaited, true
+		p.Stage, p.WaitsFor = plan.StageWaitForMembers, awaited
 
 		return p
 	}
@@ -78,7 +89,7 @@ func changeVersion(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, p plan.P
 		snapshot, before := finalSnapshot(etcd, o, now, p)
 		if snapshot == nil {
 			before.Reason += " after a full snapshot"
-			before.Render = o.SnapshotAttempts.Unsuccessful() >= attemptsBeforeRest
+			before.Render = !holdsRest(o.SnapshotAttempts, before)
 
 			return before
 		}

@@ -81,7 +81,7 @@ var _ = Describe("A change of the version of etcd", func() {
 	)
 
 	It("renders the rest of the spec if the snapshot fails three times, and continues to try", func() {
-		o.SnapshotAttempts = etcdcluster.SnapshotAttempts{Failures: 2, Error: "the store is down", EndedAt: now}
+		o.SnapshotAttempts = etcdcluster.SnapshotAttempts{Failures: 2, Error: "the store is down", StartedAt: now.Add(-time.Second), EndedAt: now}
 		Expect(p().Render).To(BeFalse())
 		Expect(p().WaitsFor).To(ContainSubstring("the store is down"))
 		o.SnapshotAttempts.Failures = 3
@@ -91,6 +91,18 @@ var _ = Describe("A change of the version of etcd", func() {
 		Expect(p().WaitsFor).To(ContainSubstring("the store is down"))
 		o.SnapshotAttempts.EndedAt = now.Add(-time.Hour)
 		Expect(p().Step).To(Equal(takes))
+	})
+
+	It("renders the rest of the spec if an attempt to take the snapshot was long, which the rest may correct", func() {
+		o.SnapshotAttempts = etcdcluster.SnapshotAttempts{Failures: 1, Error: "timeout", StartedAt: now.Add(-time.Hour), EndedAt: now}
+		Expect(p().Render).To(BeTrue())
+	})
+
+	It("renders the rest of the spec if the snapshot waits for new pods", func() {
+		o.State.Store = &state.Store{Provider: "ECS", ChangedAt: now.Add(-time.Minute)}
+		Expect(p().WaitsFor).To(ContainSubstring("reads the endpoint of the store only when it starts"))
+		Expect(p().Render).To(BeTrue())
+		Expect(p().EtcdVersion).To(Equal("3.4"))
 	})
 
 	It("needs no snapshot without a store", func() {
@@ -125,7 +137,7 @@ var _ = Describe("A change of the version of etcd", func() {
 		}, "learner other to be promoted"),
 		Entry("without the member list", func() { o.Etcd.MemberList, o.Etcd.MemberListError = nil, "timeout" }, "the member list: timeout"),
 		Entry("while members are defragmented", func() { o.Defragmentation = "task" }, "EtcdOpsTask task to end"),
-		Entry("while the peer URLs change", func() { o.PeerChangePending = true }, ""),
+		Entry("while the peer URLs change", func() { o.PeerChangePending = true }, "the peer URLs of all members to change"),
 		Entry("while a member reports a version that is none of both", func() { o.Etcd.Members[1].Version = "3.3.27" }, `member main-1 to report etcd 3.4; it reports "3.3.27"`),
 		Entry("while a member reports no version", func() { o.Etcd.Members[1].Version = "" }, `member main-1 to report etcd 3.4; it reports ""`),
 		Entry("after the cluster has lost acknowledged writes", func() {

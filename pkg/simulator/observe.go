@@ -5,8 +5,10 @@
 package simulator
 
 import (
+	"cmp"
 	"slices"
 
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/etcdversion"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
@@ -107,7 +109,7 @@ func (c *Cluster) endpointStatus(pod etcdcluster.Pod) etcdcluster.EndpointStatus
 	if !c.IsConnected(member) {
 		status.LeaderID = 0
 	}
-	if version := c.Process(pod.UID).EtcdVersion; version != "" {
+	if version := cmp.Or(c.Process(pod.UID).EtcdVersion, c.Objects.State.EtcdVersion); version != "" && etcdversion.MinorOf(status.Version) != version {
 		status.Version = version + ".0"
 	}
 	status.RaftIndex, status.RaftAppliedIndex = 100, 100

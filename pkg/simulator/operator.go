@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/etcdversion"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/engine"
@@ -99,14 +98,11 @@ func (o *Operator) Reconcile() engine.Result {
 // Observe implements engine.Observer.
 func (o *Operator) Observe(_ context.Context, run *engine.Run) (etcdcluster.Observation, error) {
 	observed := o.Cluster.Observe()
-	if requested := run.Target.RequestedVersion(observed, o.Config); requested != "" && observed.ManagedResource.Exists {
-		switch order := etcdversion.Compare(requested, observed.State.EtcdVersion); {
-		case order < 0:
-			observed.Etcd = o.Cluster.queryMembers()
-			observed.Etcd.AuthEnabled = new(false)
-		case order > 0:
-			observed.Etcd = o.Cluster.queryMembers()
-		}
+	if run.Target.NeedsMembers(observed, o.Config) {
+		observed.Etcd = o.Cluster.queryMembers()
+	}
+	if run.Target.RequestsDowngrade(observed, o.Config) {
+		observed.Etcd.AuthEnabled = new(false)
 	}
 	if store := observed.State.Store; store != nil {
 		observed.StoreLocation = store.String()

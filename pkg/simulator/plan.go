@@ -98,7 +98,7 @@ func StatefulSetFor(in Input) (*appsv1.StatefulSet, error) {
 		return nil, errors.New("the operator does not run the pods of this Etcd")
 	}
 	replicas := in.Observation.StatefulSet.SpecReplicas
-	_, rendered, err := render(in, in.Wanted, plan.Plan{Render: true, Replicas: replicas, ClusterSize: replicas})
+	_, rendered, err := render(in, in.Wanted, plan.Plan{Render: true, Replicas: replicas, ClusterSize: replicas, EtcdVersion: in.Observation.State.EtcdVersion})
 
 	return rendered.StatefulSet, err
 }

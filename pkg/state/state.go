@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/etcdversion"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
@@ -58,8 +59,19 @@ type State struct {
 	Unknown map[string]json.RawMessage `json:"-"`
 }
 
-// Version is the version of the record that this operator writes. A record of a higher version has a meaning that it cannot know.
-const Version = 1
+// Version is the highest version of the record that this operator writes and reads. A record of a higher version has a meaning that it cannot know.
+// A cluster with etcd 3.5 or newer has a record of version 2. An operator that reads only version 1 would downgrade the cluster, because all its images
+// contain etcd 3.4.
+const Version = 2
+
+// version returns the version with which the state is recorded.
+func (s State) version() int {
+	if etcdversion.Compare(s.EtcdVersion, etcdversion.V34) > 0 {
+		return 2
+	}
+
+	return 1
+}
 
 // Decode reads the record from the annotations of a ManagedResource. The error says why it cannot be read, and what to do: nothing may be
 // decided then. Only the record of the store has an error of its own, since a user edits it. Annotations of operators that had no version
@@ -119,7 +131,7 @@ func (s State) Encode() (map[string]string, error) {
 	known, err := json.Marshal(struct {
 		Version int `json:"version"`
 		State
-	}{Version, s})
+	}{s.version(), s})
 	if err != nil {
 		return nil, fmt.Errorf("recording the state: %w", err)
 	}

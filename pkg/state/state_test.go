@@ -78,6 +78,14 @@ var _ = Describe("The record on the ManagedResource", func() {
 		Expect(state.State{}.Encode()).To(Equal(map[string]string{prefix + "state": `{"version":1}`}))
 	})
 
+	It("has a version that operators without images of etcd 3.5 refuse, while etcd is newer than 3.4", func() {
+		encoded, err := state.State{Size: 3, EtcdVersion: "3.5"}.Encode()
+		Expect(err).NotTo(HaveOccurred())
+		Expect(encoded).To(HaveKeyWithValue(prefix+"state", `{"version":2,"size":3,"etcdVersion":"3.5"}`))
+		Expect(state.Decode(encoded)).To(Equal(state.State{Size: 3, EtcdVersion: "3.5"}))
+		Expect(state.State{EtcdVersion: "3.4"}.Encode()).To(HaveKeyWithValue(prefix+"state", HavePrefix(`{"version":1,`)))
+	})
+
 	It("keeps the keys of later versions of the operator", func() {
 		recorded, err := state.Decode(map[string]string{prefix + "state": `{"version":1,"size":3,"surge":{"revision":7}}`})
 		Expect(err).NotTo(HaveOccurred())
@@ -94,7 +102,7 @@ var _ = Describe("The record on the ManagedResource", func() {
 		Expect(err).To(HaveOccurred(), "nothing overwrites it")
 	},
 		Entry("if it cannot be read", `{"version":1,`, "state cannot be read, restore it"),
-		Entry("if a newer operator wrote it", `{"version":2,"size":3}`, "has version 2, and this operator reads versions up to 1"),
+		Entry("if a newer operator wrote it", `{"version":3,"size":3}`, "has version 3, and this operator reads versions up to 2"),
 	)
 
 	It("reports that the record of the store cannot be read", func() {

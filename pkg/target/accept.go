@@ -6,6 +6,9 @@ package target
 
 import (
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -39,47 +42,102 @@ func accept(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, config Config) 
 	}
 }
 
-// RequestedVersion returns the minor version of etcd that the generation requests. The observation contains the record and the StatefulSet. Empty:
-// the generation is not accepted, or requests none.
-func (t *Target) RequestedVersion(o etcdcluster.Observation, config Config) string {
-	accepted := t.Accepted
-	if t.Source == Newest {
-		accepted = accept(t.Canonical, o, config)
-	}
+// NeedsMembers is true if the minor version of etcd of the generation depends on what the members report. This is the case if the generation requests
+// another version than the recorded one, or another image of etcd-wrapper than the StatefulSet has. The observation contains the record and the
+// StatefulSet.
+func (t *Target) NeedsMembers(o etcdcluster.Observation, config Config) bool {
+	accepted := t.accepted(o, config)
 	if accepted == nil {
-		return ""
+		return false
+	}
+	image := ptr.Deref(t.Canonical.Spec.Etcd.Image, accepted.Defaults.WithImagesOf(accepted.EtcdVersion).Images.EtcdWrapper)
+
+	return accepted.EtcdVersion != "" && etcdversion.Compare(accepted.EtcdVersion, o.State.EtcdVersion) != 0 ||
+		o.StatefulSet.EtcdImage != "" && o.StatefulSet.EtcdImage != image
+}
+
+// RequestsDowngrade is true if the generation requests an older minor version of etcd than the recorded one.
+func (t *Target) RequestsDowngrade(o etcdcluster.Observation, config Config) bool {
+	accepted := t.accepted(o, config)
+
+	return accepted != nil && accepted.EtcdVersion != "" && etcdversion.Compare(accepted.EtcdVersion, o.State.EtcdVersion) < 0
+}
+
+// accepted returns what the generation is rendered with. Nil: it is not accepted.
+func (t *Target) accepted(o etcdcluster.Observation, config Config) *state.Accepted {
+	if t.Source == LastAccepted {
+		return t.Accepted
 	}
 
-	return accepted.EtcdVersion
+	return accept(t.Canonical, o, config)
 }
 
 // versionFor returns the minor version of etcd of a generation that is accepted now. Only spec.etcd.version requests an older version than the
 // recorded one: gardenlet may prune the field, and an administrator may disable the feature gate. A hibernated cluster changes after its
 // wake-up. The version of an image that the spec names is not known, and the members of a joined cluster are not those of the operator.
 func versionFor(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, config Config) string {
-	recorded, requested := o.State.EtcdVersion, helper.EtcdVersion(etcd)
-	runs := o.State.Accepted != nil || o.StatefulSet.Exists
+	requested, joins := helper.EtcdVersion(etcd), etcd.Spec.Etcd.BootstrapWithExistingCluster != nil
+	running := runningVersion(o, config)
 	switch {
 	case requested != "":
 		return requested
-	case runs && recorded == "" && o.State.Accepted == nil:
+	case o.State.Accepted == nil && o.StatefulSet.Exists && running == "":
 		return "" // the version of an adopted cluster is not known yet
-	case runs && (helper.HasOwnImage(etcd) || helper.IsHibernated(etcd) || !helper.ManagesPods(etcd) || etcd.Spec.Etcd.BootstrapWithExistingCluster != nil):
-		return etcdversion.OrOldest(recorded)
-	case etcd.Spec.Etcd.BootstrapWithExistingCluster != nil:
+	case o.State.Accepted != nil || o.StatefulSet.Exists:
+		if helper.HasOwnImage(etcd) || helper.IsHibernated(etcd) || !helper.ManagesPods(etcd) || joins {
+			return etcdversion.OrOldest(running)
+		}
+
+		return etcdversion.Max(running, config.EtcdVersion)
+	case joins:
 		return etcdversion.Max("", newestOf(o.Etcd.Existing))
 	default:
-		return etcdversion.Max(recorded, config.EtcdVersion)
+		return etcdversion.Max("", config.EtcdVersion)
 	}
+}
+
+// runningVersion returns the recorded version, or a newer one that all members report which respond. An image of the spec or of the image vector may
+// contain a newer version than the record. The version of a cluster to be adopted can also be known from its image. Empty: it is not known.
+func runningVersion(o etcdcluster.Observation, config Config) string {
+	recorded := o.State.EtcdVersion
+	if recorded == "" && o.State.Accepted == nil {
+		for minor, images := range config.Defaults.ImageSets {
+			if images.EtcdWrapper == o.StatefulSet.EtcdImage {
+				recorded = minor
+			}
+		}
+	}
+	reported := ""
+	for _, member := range o.Etcd.Members {
+		minor := etcdversion.MinorOf(member.Version)
+		switch {
+		case !member.Reachable:
+		case !etcdversion.IsSupported(minor):
+			return recorded
+		case reported == "" || etcdversion.Compare(minor, reported) < 0:
+			reported = minor
+		}
+	}
+	if reported != "" && etcdversion.Compare(reported, recorded) > 0 {
+		return reported
+	}
+
+	return recorded
 }
 
 // unknownVersionResync is the pause after which the version of an adopted cluster is requested again.
 const unknownVersionResync = 10 * time.Second
 
-// AwaitVersion returns a problem for a cluster to be adopted if no member reports its version, and neither the image nor the spec names it. Members
-// with an older version cannot use the data of a newer one.
+// AwaitVersion returns a problem for a cluster to be adopted if no member reports its version, and neither the image nor the spec names it. It also
+// returns one if the operator has no images of the version. Members with an older version cannot use the data of a newer one.
 func (t *Target) AwaitVersion(o etcdcluster.Observation) error {
-	if t.Accepted.EtcdVersion != "" || o.ManagedResource.Exists || !o.StatefulSet.Exists || !helper.ManagesPods(t.Canonical) {
+	adopted := o.State.EtcdVersion
+	switch {
+	case o.ManagedResource.Exists || !o.StatefulSet.Exists || !helper.ManagesPods(t.Canonical):
+		return nil
+	case adopted != "" && !etcdversion.IsSupported(adopted):
+		return plan.Waiting(unknownVersionResync, "Waiting for the members to run a version of etcd for which the operator has images, %s: a member reports %s", strings.Join(etcdversion.Supported(), " or "), adopted)
+	case t.Accepted.EtcdVersion != "", t.Canonical.Spec.Etcd.Image != nil && t.Canonical.Spec.Backup.Image != nil:
 		return nil
 	}
 
@@ -98,16 +156,24 @@ func newestOf(endpoints []etcdcluster.EndpointStatus) string {
 	return newest
 }
 
-// validatePrefix rejects names of members with a prefix if the operator would run a sidecar that does not know them. Such a sidecar finds neither
-// the URLs nor the Lease of its member, and never starts etcd. The sidecar in an image of the spec is not known.
-func validatePrefix(etcd *druidv1alpha1.Etcd, accepted state.Accepted) *field.Error {
-	prefix := ptr.Deref(etcd.Spec.MemberNamePrefix, "")
-	_, hasImages := accepted.Defaults.ImageSets[accepted.EtcdVersion]
-	if prefix == "" || !hasImages || etcd.Spec.Backup.Image != nil || etcdversion.Compare(accepted.EtcdVersion, etcdversion.V35) >= 0 {
+// validateVersion rejects a version of etcd for which the operator has no images, for example one that a later operator has recorded. It also rejects
+// names of members with a prefix in a new Etcd if the sidecar of the version does not know them. Such a sidecar finds neither the URLs nor the Lease
+// of its member, and never starts etcd. The contents of images of the spec are not known.
+func validateVersion(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, accepted state.Accepted) field.ErrorList {
+	version, prefix := accepted.EtcdVersion, ptr.Deref(etcd.Spec.MemberNamePrefix, "")
+	if _, has := accepted.Defaults.ImageSets[version]; !has {
+		if version == "" || accepted.Defaults.ImageSets == nil || etcd.Spec.Etcd.Image != nil && etcd.Spec.Backup.Image != nil {
+			return nil
+		}
+
+		return field.ErrorList{field.NotSupported(field.NewPath("spec", "etcd", "version"), version, slices.Sorted(maps.Keys(accepted.Defaults.ImageSets)))}
+	}
+	if prefix == "" || etcd.Spec.Backup.Image != nil || o.State.Accepted != nil || o.StatefulSet.Exists || etcdversion.Compare(version, etcdversion.V35) >= 0 {
 		return nil
 	}
 
-	return field.Invalid(field.NewPath("spec", "memberNamePrefix"), prefix, fmt.Sprintf("needs etcd-backup-restore v0.43.0 or newer, and the operator's image for etcd %s is older: set spec.etcd.version to %s, or set spec.backup.image", accepted.EtcdVersion, etcdversion.V35))
+	return field.ErrorList{field.Invalid(field.NewPath("spec", "memberNamePrefix"), prefix, fmt.Sprintf("needs etcd-backup-restore v0.43.0 or newer, and the operator's image for etcd %s is older: set spec.etcd.version to %s, enable the feature gate UpgradeEtcdVersion of the operator, or set spec.backup.image",
+		version, etcdversion.V35))}
 }
 
 // caDataKeys returns the keys under which the CA Secrets of the spec hold the bundle, where the spec does not name a key.

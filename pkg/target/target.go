@@ -164,22 +164,22 @@ func (t *Target) Admit(o etcdcluster.Observation, config Config) error {
 	record := *accepted
 	record.Spec = &t.Canonical.Spec
 	t.Accepted = &record
-	errs := validation.ValidateEtcd(t.Canonical)
-	if err := validatePrefix(t.Canonical, record); err != nil {
-		errs = append(errs, err)
-	}
+	errs := append(validation.ValidateEtcd(t.Canonical), validateVersion(t.Canonical, o, record)...)
 
 	return plan.Refused(druidv1alpha1.ErrorCodeInvalidSpec, errs.ToAggregate())
 }
 
-// SetVersion sets the version of etcd in Etcd to that of the accepted generation.
+// SetVersion sets the version of etcd in Etcd to that of the accepted generation. If an earlier operator accepted the generation, there is none.
 func (t *Target) SetVersion() {
 	version := t.Accepted.EtcdVersion
-	if version == "" || version == helper.EtcdVersion(t.Etcd) {
+	if version == helper.EtcdVersion(t.Etcd) {
 		return
 	}
 	t.Etcd = t.Etcd.DeepCopy()
-	t.Etcd.Spec.Etcd.Version = &version
+	t.Etcd.Spec.Etcd.Version = nil
+	if version != "" {
+		t.Etcd.Spec.Etcd.Version = &version
+	}
 }
 
 // PinPort sets Etcd to Canonical with the peer port that the members must keep for now.

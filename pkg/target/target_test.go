@@ -94,9 +94,12 @@ var _ = Describe("Admit", func() {
 
 var _ = Describe("The version of etcd of a generation", func() {
 	const gate = "3.5"
-	recorded := func(version string) etcdcluster.Observation {
+	recorded := func(version string, reported ...string) etcdcluster.Observation {
 		o := running()
 		o.State.EtcdVersion = version
+		for _, version := range reported {
+			o.Etcd.Members = append(o.Etcd.Members, etcdcluster.EndpointStatus{Reachable: version != "", Version: version})
+		}
 
 		return o
 	}
@@ -121,9 +124,11 @@ var _ = Describe("The version of etcd of a generation", func() {
 			t := target.ForNewest(fixture.Etcd(options...))
 			Expect(t.Admit(o, c)).To(Succeed())
 			Expect(t.Accepted.EtcdVersion).To(Equal(expected))
-			Expect(t.RequestedVersion(o, c)).To(Equal(expected))
 			t.SetVersion()
 			Expect(helper.EtcdVersion(t.Etcd)).To(Equal(expected))
+			t.Accepted.EtcdVersion = ""
+			t.SetVersion()
+			Expect(helper.EtcdVersion(t.Etcd)).To(BeEmpty(), "an earlier operator, which does not know the field, accepted the generation")
 			Expect(t.Accepted.Spec.Etcd.Version).To(Equal(t.Stored.Spec.Etcd.Version), "the record keeps what the user requests")
 		},
 		Entry("a new Etcd", etcdcluster.Observation{}, "", "3.4"),
@@ -139,6 +144,11 @@ var _ = Describe("The version of etcd of a generation", func() {
 		Entry("hibernated, with the feature gate", recorded("3.4"), gate, "3.4", hibernated),
 		Entry("the image is that of the spec, with the feature gate", recorded("3.4"), gate, "3.4", image),
 		Entry("of members that have joined a cluster, with the feature gate", recorded("3.4"), gate, "3.4", joins),
+		Entry("all members that respond report a newer one than the record, whose image contains it", recorded("3.4", "3.5.27", "", "3.5.27"), "", "3.5"),
+		Entry("all members report a newer one than the record, with an image of the spec", recorded("", "3.5.27"), "", "3.5", image),
+		Entry("some members report a newer one than the record", recorded("3.4", "3.5.27", "3.4.34"), "", "3.4"),
+		Entry("members report one that the operator does not know", recorded("3.4", "99.0.0"), "", "3.4"),
+		Entry("members report an older one than the record", recorded("3.5", "3.4.34"), "", "3.5"),
 		Entry("adopted", adopted("3.5"), "", "3.5"),
 		Entry("adopted, with the feature gate", adopted("3.4"), gate, "3.5"),
 	)
@@ -150,7 +160,7 @@ var _ = Describe("The version of etcd of a generation", func() {
 		t := target.ForNewest(fixture.Etcd(generation(1)))
 		Expect(t.Admit(o, c)).To(Succeed())
 		Expect(t.Accepted.EtcdVersion).To(BeEmpty(), "an earlier operator accepted it")
-		Expect(t.RequestedVersion(o, c)).To(BeEmpty())
+		Expect(t.NeedsMembers(o, c)).To(BeFalse())
 	})
 
 	DescribeTable("of a cluster to be adopted is awaited if it is not known",
@@ -161,22 +171,63 @@ var _ = Describe("The version of etcd of a generation", func() {
 		},
 		Entry("unknown", adopted(""), `Waiting : Waiting for a member to report its version of etcd, or for spec.etcd.version: the version in image "etcd-wrapper" is not known`),
 		Entry("reported", adopted("3.4"), ""),
+		Entry("reported, and newer than the images of the operator", adopted("3.6"), "Waiting : Waiting for the members to run a version of etcd for which the operator has images, 3.4 or 3.5: a member reports 3.6"),
+		Entry("reported, and older than the images of the operator, whatever the spec says", adopted("3.3"), "Waiting : Waiting for the members to run a version of etcd", version("3.4")),
 		Entry("in the spec", adopted(""), "", version("3.5")),
 		Entry("of a new cluster", etcdcluster.Observation{}, ""),
 		Entry("of a cluster that an earlier operator rendered", recorded(""), ""),
 	)
 
+	withSets := func() target.Config {
+		c := config
+		c.Defaults.ImageSets = map[string]state.Images{"3.4": {EtcdWrapper: "w4"}, "3.5": {EtcdWrapper: "w5"}}
+
+		return c
+	}
+	request := func(etcd *druidv1alpha1.Etcd) {
+		generation(2)(etcd)
+		fixture.WithAnnotation(operation, "reconcile")(etcd)
+	}
+
 	DescribeTable("determines whether names of members may have a prefix",
-		func(images map[string]state.Images, problem string, options ...func(*druidv1alpha1.Etcd)) {
-			c := config
-			c.Defaults.ImageSets = images
-			options = append(options, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.MemberNamePrefix = new("green") })
-			Expect(problemOf(target.ForNewest(fixture.Etcd(options...)).Admit(etcdcluster.Observation{}, c))).To(HavePrefix(problem))
+		func(o etcdcluster.Observation, problem string, options ...func(*druidv1alpha1.Etcd)) {
+			options = append(options, request, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.MemberNamePrefix = new("green") })
+			Expect(problemOf(target.ForNewest(fixture.Etcd(options...)).Admit(o, withSets()))).To(HavePrefix(problem))
 		},
-		Entry("3.4", map[string]state.Images{"3.4": {}, "3.5": {}}, `Refused ERR_INVALID_SPEC: spec.memberNamePrefix: Invalid value: "green": needs etcd-backup-restore v0.43.0 or newer`),
-		Entry("3.4, with an image of the spec", map[string]state.Images{"3.4": {}, "3.5": {}}, "", func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Backup.Image = new("example.com/b") }),
-		Entry("3.5", map[string]state.Images{"3.4": {}, "3.5": {}}, "", version("3.5")),
+		Entry("3.4", etcdcluster.Observation{}, `Refused ERR_INVALID_SPEC: spec.memberNamePrefix: Invalid value: "green": needs etcd-backup-restore v0.43.0 or newer`),
+		Entry("3.4 of a cluster that runs, whose prefix cannot change", recorded("3.4"), ""),
+		Entry("3.4, with an image of the spec", etcdcluster.Observation{}, "", func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Backup.Image = new("example.com/b") }),
+		Entry("3.5", etcdcluster.Observation{}, "", version("3.5")),
 	)
+
+	DescribeTable("is refused if the operator has no images of the recorded one", func(problem string, options ...func(*druidv1alpha1.Etcd)) {
+		Expect(problemOf(target.ForNewest(fixture.Etcd(append(options, request)...)).Admit(recorded("3.6"), withSets()))).To(HavePrefix(problem))
+	},
+		Entry("because a later operator has rendered it", `Refused ERR_INVALID_SPEC: spec.etcd.version: Unsupported value: "3.6": supported values: "3.4", "3.5"`),
+		Entry("but not with images of the spec", "", image, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Backup.Image = new("example.com/b") }),
+	)
+
+	DescribeTable("needs what the members report, also of a single member",
+		func(etcdImage, defaultVersion string, needs, downgrade bool, options ...func(*druidv1alpha1.Etcd)) {
+			o, c := recorded("3.5"), withSets()
+			c.EtcdVersion = defaultVersion
+			o.StatefulSet.EtcdImage = etcdImage
+			t := target.ForNewest(fixture.Etcd(append(options, request)...))
+			Expect(t.NeedsMembers(o, c)).To(Equal(needs))
+			Expect(t.RequestsDowngrade(o, c)).To(Equal(downgrade))
+		},
+		Entry("nothing changes", "w5", "3.4", false, false),
+		Entry("a downgrade", "w5", "3.4", true, true, version("3.4")),
+		Entry("another image of etcd-wrapper is rendered", "other", "3.4", true, false),
+	)
+
+	It("of a cluster to be adopted is also known from the images of the operator", func() {
+		o := adopted("")
+		o.StatefulSet.EtcdImage = "w5"
+		t := target.ForNewest(fixture.Etcd())
+		Expect(t.Admit(o, withSets())).To(Succeed())
+		Expect(t.Accepted.EtcdVersion).To(Equal("3.5"))
+	})
 })
 
 var _ = Describe("ForLastAccepted", func() {

@@ -40,8 +40,8 @@ func otherVersion() string {
 	return "3.4"
 }
 
-// expectVersion expects that all members report the minor version of etcd, and that a verified full snapshot came before the change if the Etcd has
-// a store.
+// expectVersion expects that all members report the minor version of etcd. If the Etcd has a store, it expects that a verified full snapshot came
+// before the change.
 func expectVersion(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd, minor string) {
 	GinkgoHelper()
 	ns.Eventually(ctx, etcd, func(g Gomega) {

@@ -58,7 +58,7 @@ func configFor(o etcdcluster.Observation) (target.Config, error) {
 	}
 	config.Defaults = state.Defaults{Images: sets[etcdversion.V34], ImageSets: sets}
 	if o.State.Accepted != nil {
-		config.Defaults = o.State.Accepted.Defaults
+		config.Defaults, config.EtcdVersion = o.State.Accepted.Defaults, o.State.Accepted.EtcdVersion
 		if config.Defaults.ImageSets == nil {
 			sets[etcdversion.V34] = config.Defaults.Images
 			config.Defaults.ImageSets = sets

@@ -105,6 +105,7 @@ func hasVersion(version string, members, podsCreated int) func(*kube.Cluster) {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(recorded.EtcdVersion).To(Equal(version))
 		Expect(recorded.Snapshot.Verified).NotTo(BeNil())
+		Expect(recorded.Snapshot.Generation).To(Equal(k.EtcdObject().Generation))
 		pods := &corev1.PodList{}
 		must(k.Client(nil).List(context.Background(), pods))
 		Expect(pods.Items).To(HaveLen(members))

@@ -42,7 +42,8 @@ type execution struct {
 func (r *execution) Observe(ctx context.Context, run *engine.Run) (etcdcluster.Observation, error) {
 	etcd := run.Target.Canonical
 	request := observer.RequestFor(etcd)
-	request.EtcdVersion = func(o etcdcluster.Observation) string { return run.Target.RequestedVersion(o, r.Config) }
+	request.NeedsMembers = func(o etcdcluster.Observation) bool { return run.Target.NeedsMembers(o, r.Config) }
+	request.NeedsAuth = func(o etcdcluster.Observation) bool { return run.Target.RequestsDowngrade(o, r.Config) }
 	o := r.Observer.Observe(ctx, etcd, request)
 	o.SnapshotAttempts = etcdcluster.SnapshotAttemptsFor(etcd.Generation, o.State.Snapshot, r.snapshotCall(etcd))
 

@@ -166,7 +166,7 @@ func snapshotOfAll(ctx context.Context, etcd *druidv1alpha1.Etcd, client sidecar
 // about it.
 func finalSnapshotOf(run *engine.Run) (*druidv1alpha1.Condition, bool) {
 	switch {
-	case run == nil:
+	case run == nil, run.Planned.NextEtcdVersion != "": // the members do not stop for good
 		return nil, false
 	case run.Planned.Stage == plan.StageSnapshot:
 		return conditions.FinalSnapshotPending(run.Planned, run.Observation.SnapshotAttempts, false), true

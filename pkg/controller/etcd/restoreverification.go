@@ -51,7 +51,7 @@ func (r *execution) restoreVerificationValues(run *engine.Run) (compaction.Value
 	if store == nil {
 		return compaction.Values{}, fmt.Errorf("verifying a restore: spec.backup.store is not set")
 	}
-	images := r.Config.Defaults.Images
+	images := r.Config.Defaults.WithImagesOf(run.Planned.EtcdVersion).Images
 	if accepted := run.Observation.State.Accepted; accepted != nil {
 		images = accepted.Defaults.Images
 	}

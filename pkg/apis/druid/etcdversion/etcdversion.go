@@ -45,16 +45,20 @@ func MinorOf(version string) string {
 	return fmt.Sprintf("%d.%d", parsed.Major(), parsed.Minor())
 }
 
-// firstWrapperOf35 is the first version of etcd-wrapper that contains etcd 3.5.
-var firstWrapperOf35 = utilversion.MustParseGeneric("v0.7.0")
+// The first version of etcd-wrapper that contains etcd 3.5, and the first one whose version of etcd is not known.
+var (
+	firstWrapperOf35    = utilversion.MustParseGeneric("v0.7.0")
+	firstUnknownWrapper = utilversion.MustParseGeneric("v0.8.0")
+)
 
-// OfWrapper returns the minor version of etcd in an image of etcd-wrapper, according to its tag. Empty: the tag is no version.
+// OfWrapper returns the minor version of etcd in an image of etcd-wrapper, according to its tag. Empty: the image has another name, or its tag is not
+// known.
 func OfWrapper(image string) string {
-	_, tag, _ := strings.Cut(image[strings.LastIndex(image, "/")+1:], ":")
+	name, tag, _ := strings.Cut(image[strings.LastIndex(image, "/")+1:], ":")
 	tag, _, _ = strings.Cut(tag, "@")
 	wrapper, err := utilversion.ParseSemantic(tag)
 	switch {
-	case err != nil:
+	case name != "etcd-wrapper" || err != nil || wrapper.AtLeast(firstUnknownWrapper):
 		return ""
 	case wrapper.LessThan(firstWrapperOf35):
 		return V34
