@@ -101,8 +101,8 @@ func versionFor(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, config Conf
 func runningVersion(o etcdcluster.Observation, config Config) string {
 	recorded := o.State.EtcdVersion
 	if recorded == "" && o.State.Accepted == nil {
-		for minor, images := range config.Defaults.ImageSets {
-			if images.EtcdWrapper == o.StatefulSet.EtcdImage {
+		for _, minor := range etcdversion.Supported() { // the newest one, if an overwrite has the same image for two versions
+			if images, has := config.Defaults.ImageSets[minor]; has && images.EtcdWrapper == o.StatefulSet.EtcdImage {
 				recorded = minor
 			}
 		}

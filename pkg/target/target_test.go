@@ -228,6 +228,17 @@ var _ = Describe("The version of etcd of a generation", func() {
 		Expect(t.Admit(o, withSets())).To(Succeed())
 		Expect(t.Accepted.EtcdVersion).To(Equal("3.5"))
 	})
+
+	It("of a cluster to be adopted is the newest one whose image it has, always", func() {
+		o, c := adopted(""), withSets()
+		o.StatefulSet.EtcdImage = "w4"
+		c.Defaults.ImageSets["3.5"] = c.Defaults.ImageSets["3.4"]
+		for range 50 {
+			t := target.ForNewest(fixture.Etcd())
+			Expect(t.Admit(o, c)).To(Succeed())
+			Expect(t.Accepted.EtcdVersion).To(Equal("3.5"))
+		}
+	})
 })
 
 var _ = Describe("ForLastAccepted", func() {
