@@ -99,7 +99,7 @@ func (c *memberClient) Status(ctx context.Context) (etcdcluster.EndpointStatus, 
 	c.lock.Lock()
 	defer c.lock.Unlock()
 	id, _, err := c.self(ctx)
-	return etcdcluster.EndpointStatus{Reachable: err == nil, MemberID: id, ClusterID: 1, LeaderID: c.leader, Healthy: c.leader != 0, Version: "3.5.27"}, nil, err
+	return etcdcluster.EndpointStatus{Reachable: err == nil, MemberID: id, ClusterID: 1, LeaderID: c.leader, Healthy: c.leader != 0, Version: "3.4.34"}, nil, err
 }
 
 // MemberList implements etcdclient.Client.
