@@ -44,6 +44,9 @@ type Client interface {
 	// IsAuthEnabled returns whether etcd authenticates its clients by user and role. Members of etcd 3.4 reject the call. Each call adds an entry
 	// to the raft log of every member. Errors as for Status.
 	IsAuthEnabled(ctx context.Context) (bool, error)
+	// ClusterVersion returns the cluster version, for example 3.5.0. The leader raises it seconds after all members run a newer minor version. It is
+	// empty while the cluster has not decided it. The call uses the HTTP endpoint /version. Errors as for Status.
+	ClusterVersion(ctx context.Context) (string, error)
 	// Defragment returns unused space of the database to the file system. The member does not serve client requests meanwhile.
 	// Only the context limits the call, not the timeout of the Connector. Errors as for Status.
 	Defragment(ctx context.Context) error

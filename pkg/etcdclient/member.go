@@ -6,8 +6,11 @@ package etcdclient
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"regexp"
 	"strconv"
 	"sync"
@@ -15,6 +18,7 @@ import (
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"go.etcd.io/etcd/api/v3/version"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -26,6 +30,9 @@ import (
 type member struct {
 	etcd        *clientv3.Client
 	callTimeout time.Duration
+	// http calls the endpoints that have no gRPC method, at the URL base.
+	http *http.Client
+	base string
 
 	lock sync.Mutex
 	// unbounded is the number of running calls without a timeout. They can outlive the connection in the Pool: a member
@@ -135,6 +142,33 @@ func (m *member) IsAuthEnabled(ctx context.Context) (bool, error) {
 	default:
 		return false, explain("auth status", err)
 	}
+}
+
+// ClusterVersion implements Client.
+func (m *member) ClusterVersion(ctx context.Context) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, m.callTimeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, m.base+"/version", nil)
+	if err != nil {
+		return "", fmt.Errorf("version: %w", err)
+	}
+	response, err := m.http.Do(request)
+	if err != nil {
+		return "", fmt.Errorf("version: %w: %s", ErrUnreachable, truncate(err.Error(), maxTextLength))
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return "", fmt.Errorf("version: the member responds with HTTP status %d", response.StatusCode)
+	}
+	var versions version.Versions
+	if err := json.NewDecoder(io.LimitReader(response.Body, maxMessageSize)).Decode(&versions); err != nil {
+		return "", fmt.Errorf("version: the response is not JSON: %s", truncate(err.Error(), maxTextLength))
+	}
+	if versions.Cluster == "not_decided" {
+		return "", nil
+	}
+
+	return truncate(versions.Cluster, maxVersionLength), nil
 }
 
 // MemberList implements Client.

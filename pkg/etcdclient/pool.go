@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"sync"
 	"time"
 
@@ -193,7 +194,19 @@ func (p *Pool) dial(ctx context.Context, target Target) (*member, error) {
 		return nil, fmt.Errorf("connecting to %s: %w", target.Address, err)
 	}
 
-	return &member{etcd: etcd, callTimeout: p.callTimeout}, nil
+	return &member{
+		etcd: etcd, callTimeout: p.callTimeout, base: scheme + nameOf(target),
+		http: &http.Client{
+			Transport: &http.Transport{
+				DialContext:     func(ctx context.Context, _, _ string) (net.Conn, error) { return p.dialer(ctx, target.Address) },
+				TLSClientConfig: tlsConfig.Clone(),
+				// The calls are rare, and the Pool closes only the connection for gRPC.
+				DisableKeepAlives:      true,
+				MaxResponseHeaderBytes: maxHeaderSize,
+			},
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+	}, nil
 }
 
 // nameOf is the target's address. If the target has a server name, it replaces the host.

@@ -7,7 +7,11 @@ package etcdclient_test
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -94,6 +98,41 @@ var _ = Describe("Pool", func() {
 		s.authError = status.Error(codes.Unimplemented, "unknown method AuthStatus")
 		_, err := connect(etcdclient.Target{Address: s.address}).IsAuthEnabled(ctx)
 		Expect(err).To(MatchError(ContainSubstring("auth status")))
+	})
+
+	DescribeTable("reads the cluster version",
+		func(status int, body, expected, problem string) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == "/other" {
+					_, _ = io.WriteString(w, `{"etcdcluster":"9.9.9"}`)
+
+					return
+				}
+				w.Header().Set("Location", "/other")
+				w.WriteHeader(status)
+				_, _ = io.WriteString(w, body)
+			}))
+			DeferCleanup(server.Close)
+			version, err := connect(etcdclient.Target{Address: server.Listener.Addr().String(), ServerName: "main-local"}).ClusterVersion(ctx)
+			Expect(version).To(Equal(expected))
+			if problem == "" {
+				Expect(err).NotTo(HaveOccurred())
+			} else {
+				Expect(err).To(MatchError(ContainSubstring(problem)))
+			}
+		},
+		Entry("of a cluster", 200, `{"etcdserver":"3.5.27","etcdcluster":"3.4.0"}`, "3.4.0", ""),
+		Entry("which a new cluster has not decided", 200, `{"etcdserver":"3.5.27","etcdcluster":"not_decided"}`, "", ""),
+		Entry("but not from another response", 200, `text`, "", "not JSON"),
+		Entry("but not from a response without the end", 200, `{"etcdcluster":"`+strings.Repeat("3", 2<<20)+`"}`, "", "not JSON"),
+		Entry("but not from an error", 503, ``, "", "HTTP status 503"),
+		Entry("but does not follow a redirect", 302, ``, "", "HTTP status 302"),
+		Entry("and truncates it", 200, `{"etcdcluster":"`+strings.Repeat("3", 100)+`"}`, strings.Repeat("3", 64), ""),
+	)
+
+	It("reports an unreachable member when it reads the cluster version", func() {
+		_, err := connect(etcdclient.Target{Address: "127.0.0.1:1"}).ClusterVersion(ctx)
+		Expect(err).To(MatchError(etcdclient.ErrUnreachable))
 	})
 
 	It("finds alarms in the errors of a status", func() {

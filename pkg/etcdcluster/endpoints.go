@@ -24,6 +24,8 @@ type EtcdResponses struct {
 	Alarms []Alarm
 	// AuthEnabled is true if etcd authenticates its clients by user and role. Nil: it was not queried, or no member returned it.
 	AuthEnabled *bool
+	// ClusterVersion is the cluster version of etcd, for example 3.5.0. Empty: it was not queried, or no member returned it.
+	ClusterVersion string
 }
 
 // EndpointStatus is the response of the member behind one endpoint.

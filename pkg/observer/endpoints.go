@@ -219,6 +219,23 @@ func (r *reader) readMemberList(ctx context.Context, results []endpointResult) {
 	}
 }
 
+// readClusterVersion requests the cluster version from the healthy members, one after the other, until one responds.
+func (r *reader) readClusterVersion(ctx context.Context) {
+	for _, result := range r.results {
+		if !result.status.Healthy {
+			continue
+		}
+		began := time.Now()
+		version, err := result.client.ClusterVersion(ctx)
+		RecordRequest(ctx, time.Since(began))
+		if err == nil && version != "" {
+			r.observation.Etcd.ClusterVersion = version
+
+			return
+		}
+	}
+}
+
 // readAuth requests from the healthy members, one after the other, whether etcd authenticates its clients, until one responds.
 func (r *reader) readAuth(ctx context.Context) {
 	for _, result := range r.results {

@@ -80,6 +80,8 @@ type Request struct {
 	NeedsMembers func(o etcdcluster.Observation) bool
 	// NeedsAuth is the same for whether etcd authenticates its clients. It has no effect if the members are not queried.
 	NeedsAuth func(o etcdcluster.Observation) bool
+	// NeedsClusterVersion is the same for the cluster version of etcd.
+	NeedsClusterVersion func(o etcdcluster.Observation) bool
 	// QueryExisting requests, with QueryEtcd, the endpoint status also from the cluster that the Etcd joins.
 	QueryExisting bool
 	// ClientTLS are the Secrets with which the observer connects to members. Nil: those that each member mounts.
@@ -126,6 +128,9 @@ func (o *Observer) Observe(ctx context.Context, etcd *druidv1alpha1.Etcd, reques
 	}
 	if needs(request.NeedsAuth) {
 		reader.readAuth(ctx)
+	}
+	if needs(request.NeedsClusterVersion) {
+		reader.readClusterVersion(ctx)
 	}
 	reader.readAdoptedVersion()
 	if request.Volumes {

@@ -163,7 +163,7 @@ var _ = Describe("Observer", func() {
 		})
 
 		DescribeTable("makes the observer query a single member",
-			func(needsMembers, needsAuth, queried bool, auth *bool) {
+			func(needsMembers, needsAuth, queried bool, auth *bool, clusterVersion string) {
 				objects = append(objects, statefulSet("example.com/etcd-wrapper:v0.7.0"), recorded("3.4"), pod("main-0", "10.0.0.1"))
 				members.AddMember(1, "main-0", "10.0.0.1:2379")
 				members.SetAuth(true)
@@ -174,14 +174,16 @@ var _ = Describe("Observer", func() {
 
 						return needsMembers
 					},
-					NeedsAuth: func(etcdcluster.Observation) bool { return needsAuth },
+					NeedsAuth:           func(etcdcluster.Observation) bool { return needsAuth },
+					NeedsClusterVersion: func(etcdcluster.Observation) bool { return needsMembers },
 				})
 				Expect(observed.Etcd.Queried).To(Equal(queried))
 				Expect(observed.Etcd.AuthEnabled).To(Equal(auth))
+				Expect(observed.Etcd.ClusterVersion).To(Equal(clusterVersion))
 			},
-			Entry("for an upgrade", true, false, true, nil),
-			Entry("for a downgrade, and whether clients authenticate", true, true, true, new(true)),
-			Entry("not without a reason", false, false, false, nil),
+			Entry("for an upgrade", true, false, true, nil, "3.4.0"),
+			Entry("for a downgrade, and whether clients authenticate", true, true, true, new(true), "3.4.0"),
+			Entry("not without a reason", false, false, false, nil, ""),
 		)
 	})
 

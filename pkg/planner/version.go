@@ -160,6 +160,10 @@ func awaitedBeforeChange(v view, change versionChange) string {
 			return fmt.Sprintf("member %s to report etcd %s; it reports %q", member.Name, change.from, member.Endpoint.Version)
 		}
 	}
+	// The leader raises the cluster version after all members have changed. A downgrade does not lower it.
+	if raised := etcdversion.MinorOf(v.o.Etcd.ClusterVersion); raised == "" || etcdversion.Compare(raised, change.from) < 0 {
+		return fmt.Sprintf("the cluster version of etcd to be %s; it is %q", change.from, v.o.Etcd.ClusterVersion)
+	}
 	if change.isDowngrade() && v.o.Etcd.AuthEnabled == nil {
 		return "a member to report whether the authentication of etcd is enabled"
 	}

@@ -5,6 +5,7 @@
 package planner_test
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -41,7 +42,7 @@ var _ = Describe("A change of the version of etcd", func() {
 			ManagedResource: etcdcluster.ManagedResource{Exists: true, Name: "druid-main"},
 			State:           state.State{Size: replicas, Replicas: &replicas, EtcdVersion: from, Accepted: &state.Accepted{}},
 			StatefulSet:     etcdcluster.StatefulSet{Exists: true, Name: "main", SpecReplicas: replicas, UpdateRevision: "new"},
-			Etcd:            etcdcluster.EtcdResponses{Queried: true},
+			Etcd:            etcdcluster.EtcdResponses{Queried: true, ClusterVersion: cmp.Or(from, "3.4") + ".0"},
 		}
 		for ordinal := range size {
 			id, name := uint64(0xa1+ordinal), fmt.Sprintf("main-%d", ordinal) // #nosec G115 -- 0 to 2
@@ -139,11 +140,18 @@ var _ = Describe("A change of the version of etcd", func() {
 		Entry("while members are defragmented", func() { o.Defragmentation = "task" }, "EtcdOpsTask task to end"),
 		Entry("while the peer URLs change", func() { o.PeerChangePending = true }, "the peer URLs of all members to change"),
 		Entry("while a member reports a version that is none of both", func() { o.Etcd.Members[1].Version = "3.3.27" }, `member main-1 to report etcd 3.4; it reports "3.3.27"`),
+		Entry("until the leader has raised the cluster version", func() { o.Etcd.ClusterVersion = "3.3.0" }, `the cluster version of etcd to be 3.4; it is "3.3.0"`),
+		Entry("while the cluster version is not known", func() { o.Etcd.ClusterVersion = "" }, `the cluster version of etcd to be 3.4; it is ""`),
 		Entry("while a member reports no version", func() { o.Etcd.Members[1].Version = "" }, `member main-1 to report etcd 3.4; it reports ""`),
 		Entry("after the cluster has lost acknowledged writes", func() {
 			o.State.Evidence = &state.Evidence{HighestRevision: 42, RolledBack: &state.RolledBack{Revision: 41}}
 		}, "accept-revision=41"),
 	)
+
+	It("begins although an earlier downgrade has not lowered the cluster version", func() {
+		o.SnapshotAttempts, o.Etcd.ClusterVersion = verified, "3.5.0"
+		Expect(p().EtcdVersion).To(Equal("3.5"))
+	})
 
 	It("is postponed until outdated pods are replaced", func() {
 		o.SnapshotAttempts = verified

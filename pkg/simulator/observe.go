@@ -88,9 +88,25 @@ func (c *Cluster) queryMembers() etcdcluster.EtcdResponses {
 	}
 	if responses.MemberListError == "" {
 		responses.MemberList = c.memberList()
+		responses.ClusterVersion = clusterVersion(responses.Members)
 	}
 
 	return responses
+}
+
+// clusterVersion is the oldest minor version of the members, as the leader decides it if all members respond. Empty: no member reports a version.
+func clusterVersion(members []etcdcluster.EndpointStatus) string {
+	oldest := ""
+	for _, member := range members {
+		if minor := etcdversion.MinorOf(member.Version); minor != "" && (oldest == "" || etcdversion.Compare(minor, oldest) < 0) {
+			oldest = minor
+		}
+	}
+	if oldest == "" {
+		return ""
+	}
+
+	return oldest + ".0"
 }
 
 func (c *Cluster) endpointStatus(pod etcdcluster.Pod) etcdcluster.EndpointStatus {

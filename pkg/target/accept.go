@@ -52,8 +52,14 @@ func (t *Target) NeedsMembers(o etcdcluster.Observation, config Config) bool {
 	}
 	image := ptr.Deref(t.Canonical.Spec.Etcd.Image, accepted.Defaults.WithImagesOf(accepted.EtcdVersion).Images.EtcdWrapper)
 
-	return accepted.EtcdVersion != "" && etcdversion.Compare(accepted.EtcdVersion, o.State.EtcdVersion) != 0 ||
-		o.StatefulSet.EtcdImage != "" && o.StatefulSet.EtcdImage != image
+	return t.RequestsVersionChange(o, config) || o.StatefulSet.EtcdImage != "" && o.StatefulSet.EtcdImage != image
+}
+
+// RequestsVersionChange is true if the generation requests another minor version of etcd than the recorded one.
+func (t *Target) RequestsVersionChange(o etcdcluster.Observation, config Config) bool {
+	accepted := t.accepted(o, config)
+
+	return accepted != nil && accepted.EtcdVersion != "" && etcdversion.Compare(accepted.EtcdVersion, o.State.EtcdVersion) != 0
 }
 
 // RequestsDowngrade is true if the generation requests an older minor version of etcd than the recorded one.

@@ -208,17 +208,18 @@ var _ = Describe("The version of etcd of a generation", func() {
 	)
 
 	DescribeTable("needs what the members report, also of a single member",
-		func(etcdImage, defaultVersion string, needs, downgrade bool, options ...func(*druidv1alpha1.Etcd)) {
+		func(etcdImage, defaultVersion string, needs, change, downgrade bool, options ...func(*druidv1alpha1.Etcd)) {
 			o, c := recorded("3.5"), withSets()
 			c.EtcdVersion = defaultVersion
 			o.StatefulSet.EtcdImage = etcdImage
 			t := target.ForNewest(fixture.Etcd(append(options, request)...))
 			Expect(t.NeedsMembers(o, c)).To(Equal(needs))
 			Expect(t.RequestsDowngrade(o, c)).To(Equal(downgrade))
+			Expect(t.RequestsVersionChange(o, c)).To(Equal(change))
 		},
-		Entry("nothing changes", "w5", "3.4", false, false),
-		Entry("a downgrade", "w5", "3.4", true, true, version("3.4")),
-		Entry("another image of etcd-wrapper is rendered", "other", "3.4", true, false),
+		Entry("nothing changes", "w5", "3.4", false, false, false),
+		Entry("a downgrade", "w5", "3.4", true, true, true, version("3.4")),
+		Entry("another image of etcd-wrapper is rendered", "other", "3.4", true, false, false),
 	)
 
 	It("of a cluster to be adopted is also known from the images of the operator", func() {

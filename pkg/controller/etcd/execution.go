@@ -43,6 +43,7 @@ func (r *execution) Observe(ctx context.Context, run *engine.Run) (etcdcluster.O
 	etcd := run.Target.Canonical
 	request := observer.RequestFor(etcd)
 	request.NeedsMembers = func(o etcdcluster.Observation) bool { return run.Target.NeedsMembers(o, r.Config) }
+	request.NeedsClusterVersion = func(o etcdcluster.Observation) bool { return run.Target.RequestsVersionChange(o, r.Config) }
 	request.NeedsAuth = func(o etcdcluster.Observation) bool { return run.Target.RequestsDowngrade(o, r.Config) }
 	o := r.Observer.Observe(ctx, etcd, request)
 	o.SnapshotAttempts = etcdcluster.SnapshotAttemptsFor(etcd.Generation, o.State.Snapshot, r.snapshotCall(etcd))

@@ -11,6 +11,8 @@ import (
 	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/util/version"
+
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
@@ -76,6 +78,29 @@ func (c *client) IsAuthEnabled(context.Context) (bool, error) {
 	})
 
 	return enabled, err
+}
+
+// ClusterVersion implements etcdclient.Client. It returns the oldest version of all members.
+func (c *client) ClusterVersion(context.Context) (string, error) {
+	var oldest *version.Version
+	err := c.call(func(*memberState) error {
+		for _, m := range c.cluster.members {
+			reported, err := version.ParseGeneric(cmp.Or(m.version, c.cluster.Version))
+			if err != nil {
+				return err
+			}
+			if oldest == nil || reported.LessThan(oldest) {
+				oldest = reported
+			}
+		}
+
+		return nil
+	})
+	if err != nil {
+		return "", err
+	}
+
+	return oldest.WithPatch(0).String(), nil
 }
 
 // MemberList implements etcdclient.Client.

@@ -70,6 +70,9 @@ func (*singleMember) UpdatePeerURLs(context.Context, uint64, []string) error {
 	return errors.New("not implemented")
 }
 
+// ClusterVersion implements etcdclient.Client.
+func (*singleMember) ClusterVersion(context.Context) (string, error) { return "3.4.0", nil }
+
 // IsAuthEnabled implements etcdclient.Client.
 func (*singleMember) IsAuthEnabled(context.Context) (bool, error) { return false, nil }
 

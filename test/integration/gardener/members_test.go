@@ -53,6 +53,9 @@ func (*memberClient) MemberList(context.Context) ([]etcdcluster.ListedMember, er
 // Revision implements etcdclient.Client.
 func (*memberClient) Revision(context.Context) (int64, error) { return 1, nil }
 
+// ClusterVersion implements etcdclient.Client.
+func (*memberClient) ClusterVersion(context.Context) (string, error) { return "3.4.0", nil }
+
 // IsAuthEnabled implements etcdclient.Client.
 func (*memberClient) IsAuthEnabled(context.Context) (bool, error) { return false, nil }
 
