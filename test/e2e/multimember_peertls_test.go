@@ -21,7 +21,11 @@ import (
 )
 
 var _ = Describe("A cluster of three members stays healthy", func() {
-	It("when peer TLS is enabled and disabled", Serial, func(ctx SpecContext) {
+	// These changes share a cluster, because the creation of one takes as long as each of them. The test is Serial because it kills the
+	// operator, and because every operation must succeed within a second.
+	It("when it scales up from one member with a store while the operator crashes, and peer TLS is disabled and enabled", Serial, func(ctx SpecContext) {
+		operator, err := seed.Operator(ctx)
+		Expect(err).NotTo(HaveOccurred())
 		ns := seed.NewNamespace(ctx, "peer-tls")
 		clients, peers := framework.NewAuthority("e2e-clients"), framework.NewAuthority("e2e-peers")
 		certificate := clients.Client("client-client")
@@ -29,34 +33,58 @@ var _ = Describe("A cluster of three members stays healthy", func() {
 			clients.Bundle("client-ca"), clients.Server("client-server", framework.ServerNames("main", ns.Name)...), certificate,
 			peers.Bundle("peer-ca"), peers.Server("peer-server", framework.PeerNames("main", ns.Name)...),
 		)
-		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(3), fixture.WithClientTLS())
+		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithClientTLS(), withLocalStore(ns))
 		ns.Create(ctx, etcd)
 		ns.EventuallyReady(ctx, etcd)
-		workload := ns.StartWorkloadWith(ctx, etcd, framework.WithCertificate(clients.ClientConfig("main-client"), certificate), "peer TLS is enabled")
+		credentials := framework.WithCertificate(clients.ClientConfig("main-client"), certificate)
+		workload := ns.StartWorkloadWith(ctx, etcd, credentials, "from one member to three, with peer TLS")
 
 		timeline := ns.StartTimeline(ctx, etcd)
-		ns.Patch(ctx, etcd, fixture.WithPeerTLS())
-		ns.EventuallyReady(ctx, etcd)
-		timeline.End("peer TLS of three members is enabled")
-		Expect(peerTLSEnabled(ctx, ns)).To(HaveEach("true"))
-
-		By("disabling peer TLS")
-		expectNoFailures(workload.Stop(ctx))
-		workload = ns.StartWorkloadWith(ctx, etcd, framework.WithCertificate(clients.ClientConfig("main-client"), certificate), "peer TLS is disabled")
-		before := podsByName(ctx, ns)
-		timeline = ns.StartTimeline(ctx, etcd)
+		first := ns.Pod(ctx, etcd)
 		ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
+			fixture.WithPeerTLS()(etcd)
+			etcd.Spec.Replicas = 3
+		})
+
+		By("killing the operator when the first member restarts with the new cluster size")
+		ns.Eventually(ctx, etcd, func(g Gomega) {
+			pod, found := ns.FindPod(ctx, etcd)
+			g.Expect(found && pod.UID != first.UID).To(BeTrue())
+		})
+		operator.Kill(ctx)
+		operator.EventuallyLeading(ctx)
+		ns.EventuallyReady(ctx, etcd)
+		timeline.End("from one member to three, with peer TLS")
+		Expect(voters(etcd)).To(Equal(3))
+		after := podsByName(ctx, ns)
+		Expect(after["main-1"].CreationTimestamp.Time).To(BeTemporally(">", after["main-0"].CreationTimestamp.Time), "the first member restarts before the second one joins")
+		Expect(eventsWithReason(ctx, ns, "ReplacingPod")).To(ConsistOf(ContainSubstring("pod main-0")), "only the first member restarts, and only once")
+		workload.Stop(ctx)
+
+		changePeerTLS := func(phase, enabled string, change func(*druidv1alpha1.Etcd)) {
+			GinkgoHelper()
+			By("changing the cluster so that " + phase)
+			workload := ns.StartWorkloadWith(ctx, etcd, credentials, phase)
+			before := podsByName(ctx, ns)
+			timeline := ns.StartTimeline(ctx, etcd)
+			ns.Patch(ctx, etcd, change)
+			ns.EventuallyReady(ctx, etcd)
+			timeline.End("three members: " + phase)
+			Expect(peerTLSEnabled(ctx, ns)).To(HaveEach(enabled))
+			expectNoFailures(workload.Stop(ctx))
+			Expect(replacedInOrder(ctx, ns, before)).To(HaveLen(3))
+			for name, pod := range podsByName(ctx, ns) {
+				Expect(restarts(pod)).To(BeZero(), "the sidecar of %s updates the peer URLs before etcd starts", name)
+			}
+		}
+		changePeerTLS("peer TLS is disabled", "false", func(etcd *druidv1alpha1.Etcd) {
 			etcd.Spec.Etcd.PeerUrlTLS = nil
 			metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, "druid.gardener.cloud/peer-tls", "off")
 		})
-		ns.EventuallyReady(ctx, etcd)
-		timeline.End("peer TLS of three members is disabled")
-		Expect(peerTLSEnabled(ctx, ns)).To(HaveEach("false"))
-		expectNoFailures(workload.Stop(ctx))
-		Expect(replacedInOrder(ctx, ns, before)).To(HaveLen(3))
-		for name, pod := range podsByName(ctx, ns) {
-			Expect(restarts(pod)).To(BeZero(), "the sidecar of %s updates the peer URLs before etcd starts", name)
-		}
+		changePeerTLS("peer TLS is enabled", "true", func(etcd *druidv1alpha1.Etcd) {
+			fixture.WithPeerTLS()(etcd)
+			delete(etcd.Annotations, "druid.gardener.cloud/peer-tls")
+		})
 	}, SpecTimeout(specTimeout))
 
 	It("when a member needs a raft snapshot while peer TLS is enabled", func(ctx SpecContext) {

@@ -20,47 +20,6 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
-var _ = Describe("A scale-up of one member with a store", func() {
-	It("to three members first enables peer TLS, and completes after a crash of the operator", Serial, func(ctx SpecContext) {
-		operator, err := seed.Operator(ctx)
-		Expect(err).NotTo(HaveOccurred())
-		ns := seed.NewNamespace(ctx, "scaleup-tls")
-		clients, peers := framework.NewAuthority("e2e-clients"), framework.NewAuthority("e2e-peers")
-		certificate := clients.Client("client-client")
-		ns.Create(ctx,
-			clients.Bundle("client-ca"), clients.Server("client-server", framework.ServerNames("main", ns.Name)...), certificate,
-			peers.Bundle("peer-ca"), peers.Server("peer-server", framework.PeerNames("main", ns.Name)...),
-		)
-		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithClientTLS(), withLocalStore(ns))
-		ns.Create(ctx, etcd)
-		ns.EventuallyReady(ctx, etcd)
-		credentials := framework.WithCertificate(clients.ClientConfig("main-client"), certificate)
-		workload := ns.StartWorkloadWith(ctx, etcd, credentials, "from one member to three, with peer TLS")
-
-		timeline := ns.StartTimeline(ctx, etcd)
-		first := ns.Pod(ctx, etcd)
-		ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
-			fixture.WithPeerTLS()(etcd)
-			etcd.Spec.Replicas = 3
-		})
-
-		By("killing the operator when the first member restarts with the new cluster size")
-		ns.Eventually(ctx, etcd, func(g Gomega) {
-			pod, found := ns.FindPod(ctx, etcd)
-			g.Expect(found && pod.UID != first.UID).To(BeTrue())
-		})
-		operator.Kill(ctx)
-		operator.EventuallyLeading(ctx)
-		ns.EventuallyReady(ctx, etcd)
-		timeline.End("from one member to three, with peer TLS")
-		Expect(voters(etcd)).To(Equal(3))
-		after := podsByName(ctx, ns)
-		Expect(after["main-1"].CreationTimestamp.Time).To(BeTemporally(">", after["main-0"].CreationTimestamp.Time), "the first member restarts before the second one joins")
-		Expect(eventsWithReason(ctx, ns, "ReplacingPod")).To(ConsistOf(ContainSubstring("pod main-0")), "only the first member restarts, and only once")
-		workload.Stop(ctx)
-	}, SpecTimeout(specTimeout))
-})
-
 // createThreeMembers creates a cluster of three members without a store, and records its timeline.
 func createThreeMembers(ctx context.Context, ns *framework.TestNamespace) *druidv1alpha1.Etcd {
 	GinkgoHelper()

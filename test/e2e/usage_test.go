@@ -5,6 +5,7 @@
 package e2e_test
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"time"
@@ -19,66 +20,10 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
+// tutorialTimeout bounds the time of the tutorial, with the start of its cluster.
+const tutorialTimeout = 15 * time.Minute
+
 var _ = Describe("The pages for users", func() {
-	// The test has its own cluster. It is Serial because it measures its duration.
-	It("lead to a first key within ten minutes on a bare cluster, and to all other results of the tutorial", Serial, framework.NeedsSeed("starts another cluster next to the seed"), func(ctx SpecContext) {
-		const page = "usage/first-etcd.md"
-		bare := seed.StartBareCluster(ctx)
-		ns := &framework.TestNamespace{Framework: bare, Name: "first"}
-		store := filepath.Join(bare.LocalStore, "first-etcd")
-		Expect(os.RemoveAll(store)).To(Succeed())
-		DeferCleanup(func(ctx SpecContext) {
-			if CurrentSpecReport().Failed() {
-				ns.Report(ctx)
-			}
-
-			Expect(os.RemoveAll(store)).To(Succeed())
-		})
-		follow := func(section string) string {
-			GinkgoHelper()
-
-			return ns.Follow(ctx, page, section, nil)
-		}
-
-		Expect(bare.CustomResourceDefinitions(ctx)).To(BeEmpty(), "the cluster is empty")
-		Expect(bare.ValidatingWebhooks(ctx)).To(BeEmpty())
-
-		began := time.Now()
-		follow("1. Install the operator")
-		follow("2. Create")
-		Expect(follow("3. Write a key")).To(ContainSubstring("greeting\nhello\n"))
-		took := time.Since(began)
-		AddReportEntry("the first key on a bare cluster", took.Round(time.Second).String(), ReportEntryVisibilityAlways)
-		GinkgoWriter.Printf("etcd returned the first key %s after the start of the installation.\n", took.Round(time.Second))
-		Expect(took).To(BeNumerically("<=", 10*time.Minute))
-
-		By("checking what the chart has installed")
-		Expect(bare.CustomResourceDefinitions(ctx)).To(ConsistOf("etcds.druid.gardener.cloud", "etcdopstasks.druid.gardener.cloud", "etcdcopybackupstasks.druid.gardener.cloud", "managedresources.resources.gardener.cloud"))
-		Expect(bare.ValidatingWebhooks(ctx)).To(ConsistOf("gardener-extension-etcd-druid"))
-		operator, err := bare.Operator(ctx)
-		Expect(err).NotTo(HaveOccurred())
-		Expect(operator.Deployment.Namespace).To(Equal("etcd-druid"))
-		operator.EventuallyLeading(ctx)
-
-		By("following the rest of the page")
-		Expect(follow("4. Connect as an application")).To(ContainSubstring("greeting\nhello\n"))
-		Expect(follow("5. Take a snapshot")).To(MatchRegexp(`Full-\S+ holds everything up to revision \d+`))
-		Expect(filepath.Glob(filepath.Join(store, "first", "first", "*", "Full-*"))).NotTo(BeEmpty())
-		Expect(follow("6. Lose the pod")).To(And(ContainSubstring("Refused: "), ContainSubstring("greeting\nhello\n")))
-		Expect(follow("7. Hibernate and wake")).To(ContainSubstring("greeting\nhello\n"))
-		Expect(follow("8. Delete")).To(ContainSubstring("first-first-0"))
-
-		// This page configures no directory for Local stores. The operator would reject the store of the Etcd, which is deleted now.
-		By("updating the operator with the commands of the installation page")
-		ns.Follow(ctx, "operations/installation.md", "In another cluster", nil)
-		operator.EventuallyLeading(ctx)
-
-		follow("9. Uninstall")
-		Expect(bare.CustomResourceDefinitions(ctx)).NotTo(BeEmpty(), "the CustomResourceDefinitions stay, with all Etcds")
-		Expect(bare.ValidatingWebhooks(ctx)).To(BeEmpty(), "no operator could respond to their requests")
-		Expect(ns.IsGone(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "etcd-druid"}})).To(BeTrue())
-	}, SpecTimeout(15*time.Minute))
-
 	It("describe commands that rotate the CAs, plan changes and complete names", func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "pages")
 		etcd := fixture.Etcd(fixture.WithName("main"), func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.EnableTLS = new(true) })
@@ -115,3 +60,64 @@ var _ = Describe("The pages for users", func() {
 		Expect(writeLog.TryWrite(ctx, old)).NotTo(Succeed(), "etcd no longer trusts the old CA")
 	}, SpecTimeout(specTimeout))
 })
+
+// followTutorial follows the tutorial on its own, empty cluster next to the seed. It expects all results that the page describes, and the
+// first key within ten minutes. A serial test calls it, because it measures that duration.
+func followTutorial(ctx context.Context) {
+	GinkgoHelper()
+	const page = "usage/first-etcd.md"
+	bare := seed.StartBareCluster(ctx)
+	ns := &framework.TestNamespace{Framework: bare, Name: "first"}
+	store := filepath.Join(bare.LocalStore, "first-etcd")
+	Expect(os.RemoveAll(store)).To(Succeed())
+	DeferCleanup(func(ctx SpecContext) {
+		if CurrentSpecReport().Failed() {
+			ns.Report(ctx)
+		}
+
+		Expect(os.RemoveAll(store)).To(Succeed())
+	})
+	follow := func(section string) string {
+		GinkgoHelper()
+
+		return ns.Follow(ctx, page, section, nil)
+	}
+
+	Expect(bare.CustomResourceDefinitions(ctx)).To(BeEmpty(), "the cluster is empty")
+	Expect(bare.ValidatingWebhooks(ctx)).To(BeEmpty())
+
+	began := time.Now()
+	follow("1. Install the operator")
+	follow("2. Create")
+	Expect(follow("3. Write a key")).To(ContainSubstring("greeting\nhello\n"))
+	took := time.Since(began)
+	AddReportEntry("the first key on a bare cluster", took.Round(time.Second).String(), ReportEntryVisibilityAlways)
+	GinkgoWriter.Printf("etcd returned the first key %s after the start of the installation.\n", took.Round(time.Second))
+	Expect(took).To(BeNumerically("<=", 10*time.Minute))
+
+	By("checking what the chart has installed")
+	Expect(bare.CustomResourceDefinitions(ctx)).To(ConsistOf("etcds.druid.gardener.cloud", "etcdopstasks.druid.gardener.cloud", "etcdcopybackupstasks.druid.gardener.cloud", "managedresources.resources.gardener.cloud"))
+	Expect(bare.ValidatingWebhooks(ctx)).To(ConsistOf("gardener-extension-etcd-druid"))
+	operator, err := bare.Operator(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(operator.Deployment.Namespace).To(Equal("etcd-druid"))
+	operator.EventuallyLeading(ctx)
+
+	By("following the rest of the page")
+	Expect(follow("4. Connect as an application")).To(ContainSubstring("greeting\nhello\n"))
+	Expect(follow("5. Take a snapshot")).To(MatchRegexp(`Full-\S+ holds everything up to revision \d+`))
+	Expect(filepath.Glob(filepath.Join(store, "first", "first", "*", "Full-*"))).NotTo(BeEmpty())
+	Expect(follow("6. Lose the pod")).To(And(ContainSubstring("Refused: "), ContainSubstring("greeting\nhello\n")))
+	Expect(follow("7. Hibernate and wake")).To(ContainSubstring("greeting\nhello\n"))
+	Expect(follow("8. Delete")).To(ContainSubstring("first-first-0"))
+
+	// This page configures no directory for Local stores. The operator would reject the store of the Etcd, which is deleted now.
+	By("updating the operator with the commands of the installation page")
+	ns.Follow(ctx, "operations/installation.md", "In another cluster", nil)
+	operator.EventuallyLeading(ctx)
+
+	follow("9. Uninstall")
+	Expect(bare.CustomResourceDefinitions(ctx)).NotTo(BeEmpty(), "the CustomResourceDefinitions stay, with all Etcds")
+	Expect(bare.ValidatingWebhooks(ctx)).To(BeEmpty(), "no operator could respond to their requests")
+	Expect(ns.IsGone(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "etcd-druid"}})).To(BeTrue())
+}
