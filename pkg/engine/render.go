@@ -45,6 +45,8 @@ func Render(t target.Target, p plan.Plan, o etcdcluster.Observation) (Rendered, 
 		Store:               t.Store,
 		CADataKeys:          t.Accepted.CADataKeys,
 		InitialClusterToken: o.State.InitialClusterToken,
+
+		CertificatesChecksum: t.RenewedCertificates(),
 	})
 	if err != nil {
 		return Rendered{}, plan.Refused(druidv1alpha1.ErrorCodeInvalidSpec, err)

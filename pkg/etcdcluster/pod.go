@@ -71,6 +71,8 @@ type Pod struct {
 	HasPreStopHook bool
 	// ConfigChecksum is the checksum of etcd's configuration in its annotations. Empty: not set.
 	ConfigChecksum string
+	// CertificatesChecksum is the checksum in its annotations of the certificates of the user. Empty: not set.
+	CertificatesChecksum string
 }
 
 // ClientSecrets are the Secrets with which clients of a member connect, as its pod mounts them.

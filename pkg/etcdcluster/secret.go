@@ -94,6 +94,8 @@ type Secret struct {
 	Keys []string
 	// Certificates are the certificates in it, by key, sorted. Nil: it holds none.
 	Certificates []Certificate
+	// CertificatesChecksum is the checksum of all certificates in it, without private keys. Empty: it has no certificates.
+	CertificatesChecksum string
 }
 
 // Certificate is what was seen of a certificate.

@@ -5,8 +5,12 @@
 package observer
 
 import (
+	"bytes"
+	"crypto/sha256"
 	"crypto/x509"
+	"encoding/hex"
 	"encoding/pem"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -32,4 +36,21 @@ func certificatesIn(data map[string][]byte) []etcdcluster.Certificate {
 	}
 
 	return certificates
+}
+
+// certificatesChecksum returns the SHA-256 of the values that contain certificates, in hex, with their keys. It is empty if there are none.
+// Private keys do not count: a new private key needs a new certificate.
+func certificatesChecksum(data map[string][]byte) string {
+	hash, found := sha256.New(), false
+	for _, key := range slices.Sorted(maps.Keys(data)) {
+		if bytes.Contains(data[key], []byte("-----BEGIN CERTIFICATE-----")) {
+			_, _ = fmt.Fprintf(hash, "%q=%q\n", key, data[key])
+			found = true
+		}
+	}
+	if !found {
+		return ""
+	}
+
+	return hex.EncodeToString(hash.Sum(nil))
 }

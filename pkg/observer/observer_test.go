@@ -294,6 +294,7 @@ var _ = Describe("Observer", func() {
 	It("reads members' pods by name and no others, with the waiting reasons of their containers", func() {
 		broken := pod("main-0", "10.0.0.1")
 		broken.Labels = map[string]string{"app.kubernetes.io/managed-by": "etcd-druid", "app.kubernetes.io/part-of": "main", "controller-revision-hash": "main-1"}
+		broken.Annotations = map[string]string{"checksum/etcd-configmap": "1", "checksum/etcd-certificates": "2"}
 		broken.Spec.Containers = []corev1.Container{{Name: "etcd", Image: "x"}}
 		broken.Spec.Volumes = []corev1.Volume{
 			{Name: "etcd-ca", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "ca"}}},
@@ -309,6 +310,7 @@ var _ = Describe("Observer", func() {
 		Expect(observed).To(HaveLen(1))
 		Expect(observed[0].RevisionHash).To(Equal("main-1"))
 		Expect(observed[0].ResourceVersion).To(Equal("999"))
+		Expect(observed[0]).To(And(HaveField("ConfigChecksum", "1"), HaveField("CertificatesChecksum", "2")))
 		Expect(observed[0].ClientTLS).To(Equal(&etcdcluster.ClientSecrets{CA: "ca", Client: "client"}))
 		Expect(observed[0].WaitingReason()).To(Equal("container etcd of pod main-0 waits: CrashLoopBackOff (ended before: OOMKilled)"))
 	})
@@ -395,6 +397,34 @@ var _ = Describe("Observer", func() {
 			secret.Finalizers = nil
 			Expect(writer.Update(ctx, secret)).To(Succeed())
 			Expect(o.Observe(ctx, etcd, observer.Request{}).Secrets[0].Exists).To(BeFalse())
+		})
+
+		It("compares certificates without private keys", func() {
+			data := map[string][]byte{"ca.pem": []byte("-----BEGIN CERTIFICATE-----\nfirst"), "tls.key": []byte("-----BEGIN PRIVATE KEY-----\nfirst")}
+			objects = append(objects, &corev1.Secret{ObjectMeta: meta("etcd-backup"), Data: data})
+			o := newObserver()
+			checksum := func() string {
+				GinkgoHelper()
+
+				return o.Observe(ctx, etcd, observer.Request{}).Secrets[0].CertificatesChecksum
+			}
+			first, writer := checksum(), o.Reader.(client.Client)
+			Expect(first).To(MatchRegexp("^[0-9a-f]{64}$"))
+			update := func(key, value string) {
+				GinkgoHelper()
+				secret := &corev1.Secret{}
+				Expect(writer.Get(ctx, client.ObjectKey{Namespace: etcd.Namespace, Name: "etcd-backup"}, secret)).To(Succeed())
+				secret.Data[key] = []byte(value)
+				Expect(writer.Update(ctx, secret)).To(Succeed())
+			}
+			update("tls.key", "-----BEGIN PRIVATE KEY-----\nsecond")
+			Expect(checksum()).To(Equal(first))
+			update("ca.pem", "-----BEGIN CERTIFICATE-----\nsecond")
+			Expect(checksum()).NotTo(Equal(first))
+			update("ca.pem", "-----BEGIN CERTIFICATE-----\nfirst")
+			Expect(checksum()).To(Equal(first))
+			update("b.crt", "-----BEGIN CERTIFICATE-----\nfirst")
+			Expect(checksum()).NotTo(Equal(first))
 		})
 
 		It("includes those that a pod mounts still and the spec names no more", func() {

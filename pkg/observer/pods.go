@@ -21,6 +21,9 @@ import (
 // configChecksumAnnotation is the key of the checksum of etcd's configuration on pods, the same as etcd-druid's.
 const configChecksumAnnotation = "checksum/etcd-configmap"
 
+// certificatesChecksumAnnotation is the key of the checksum of the certificates of the user on pods.
+const certificatesChecksumAnnotation = "checksum/etcd-certificates"
+
 // readPods reads the members' pods. Pods of Jobs carry the labels of the Etcd too, so that the name decides.
 func (r *reader) readPods(ctx context.Context) {
 	list := &corev1.PodList{}
@@ -53,27 +56,28 @@ func ordinalOf(etcd *druidv1alpha1.Etcd, podName string) (int, bool) {
 
 func podFor(object *corev1.Pod, ordinal int) etcdcluster.Pod {
 	pod := etcdcluster.Pod{
-		Name:            object.Name,
-		Ordinal:         ordinal,
-		UID:             object.UID,
-		ResourceVersion: object.ResourceVersion,
-		RevisionHash:    object.Labels[appsv1.ControllerRevisionHashLabelKey],
-		OwnerUID:        ownerUID(object),
-		Phase:           string(object.Status.Phase),
-		Deleting:        object.DeletionTimestamp != nil,
-		Node:            object.Spec.NodeName,
-		CreationTime:    object.CreationTimestamp.Time,
-		Containers:      containersFor(object),
-		Store:           etcdcluster.StoreFingerprint(object.Spec),
-		StoreLocation:   etcdcluster.StoreLocationOf(object.Spec),
-		StoreSecret:     etcdcluster.StoreSecretName(object.Spec),
-		TLS:             mountedTLSFor(object.Spec.Volumes),
-		ClientTLS:       clientSecretsFor(mountedTLSFor(object.Spec.Volumes)),
-		ClientPort:      portFor(object.Spec.Containers, "client"),
-		PeerPort:        portFor(object.Spec.Containers, "server"),
-		PeerTLS:         mountedTLSFor(object.Spec.Volumes).PeerCA != "",
-		HasPreStopHook:  hasPreStopHook(object.Spec.Containers),
-		ConfigChecksum:  object.Annotations[configChecksumAnnotation],
+		Name:                 object.Name,
+		Ordinal:              ordinal,
+		UID:                  object.UID,
+		ResourceVersion:      object.ResourceVersion,
+		RevisionHash:         object.Labels[appsv1.ControllerRevisionHashLabelKey],
+		OwnerUID:             ownerUID(object),
+		Phase:                string(object.Status.Phase),
+		Deleting:             object.DeletionTimestamp != nil,
+		Node:                 object.Spec.NodeName,
+		CreationTime:         object.CreationTimestamp.Time,
+		Containers:           containersFor(object),
+		Store:                etcdcluster.StoreFingerprint(object.Spec),
+		StoreLocation:        etcdcluster.StoreLocationOf(object.Spec),
+		StoreSecret:          etcdcluster.StoreSecretName(object.Spec),
+		TLS:                  mountedTLSFor(object.Spec.Volumes),
+		ClientTLS:            clientSecretsFor(mountedTLSFor(object.Spec.Volumes)),
+		ClientPort:           portFor(object.Spec.Containers, "client"),
+		PeerPort:             portFor(object.Spec.Containers, "server"),
+		PeerTLS:              mountedTLSFor(object.Spec.Volumes).PeerCA != "",
+		HasPreStopHook:       hasPreStopHook(object.Spec.Containers),
+		ConfigChecksum:       object.Annotations[configChecksumAnnotation],
+		CertificatesChecksum: object.Annotations[certificatesChecksumAnnotation],
 	}
 	for _, ip := range object.Status.PodIPs {
 		pod.IPs = append(pod.IPs, ip.IP)

@@ -32,6 +32,7 @@ type secretKeys struct {
 	deleting        bool
 	keys            []string
 	certificates    []etcdcluster.Certificate
+	checksum        string
 	// store are the values that identify a backup store, if the Secret has its credentials. They are no secrets.
 	store map[string]string
 }
@@ -51,7 +52,9 @@ func (r *reader) readSecrets(ctx context.Context, uses []helper.SecretUse) {
 		if err != nil {
 			r.failed(etcdcluster.SectionSecrets, err)
 		}
-		r.observation.Secrets = append(r.observation.Secrets, etcdcluster.Secret{Name: name, Uses: uses, Exists: exists, Deleting: known.deleting, Keys: known.keys, Certificates: known.certificates})
+		r.observation.Secrets = append(r.observation.Secrets, etcdcluster.Secret{
+			Name: name, Uses: uses, Exists: exists, Deleting: known.deleting, Keys: known.keys, Certificates: known.certificates, CertificatesChecksum: known.checksum,
+		})
 	}
 	slices.SortFunc(r.observation.Secrets, func(a, b etcdcluster.Secret) int { return cmp.Compare(a.Name, b.Name) })
 }
@@ -77,7 +80,7 @@ func (o *Observer) keysOf(ctx context.Context, key client.ObjectKey) (secretKeys
 	}
 	known := secretKeys{
 		resourceVersion: secret.ResourceVersion, deleting: secret.DeletionTimestamp != nil, keys: slices.Sorted(maps.Keys(secret.Data)),
-		certificates: certificatesIn(secret.Data), store: backupstore.PublicValues(secret.Data),
+		certificates: certificatesIn(secret.Data), checksum: certificatesChecksum(secret.Data), store: backupstore.PublicValues(secret.Data),
 	}
 	o.cacheSecret(key, &known)
 

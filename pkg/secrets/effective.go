@@ -5,6 +5,8 @@
 package secrets
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
@@ -17,6 +19,11 @@ type Names struct {
 	ClientCA, PeerCA string
 	// Server, Client and Peer are the Secrets with the certificates.
 	Server, Client, Peer string
+}
+
+// Contains returns true if one of the Secrets has the name, which must not be empty.
+func (n Names) Contains(name string) bool {
+	return slices.Contains([]string{n.ClientCA, n.PeerCA, n.Server, n.Client, n.Peer}, name)
 }
 
 // Effective returns a copy of a canonical Etcd with its effective TLS configuration. References to managed Secrets are filled

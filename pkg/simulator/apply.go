@@ -26,6 +26,8 @@ type Manifest struct {
 	ClusterSize int32
 	// TLS are the Secrets that pods mount for TLS.
 	TLS etcdcluster.MountedTLS
+	// CertificatesChecksum is the checksum of the certificates of the user in the annotations of pods. Empty: none.
+	CertificatesChecksum string
 	// PeerPort is the port between members.
 	PeerPort int32
 	// Store is the fingerprint of the backup store. Empty: there is no store.

@@ -295,6 +295,7 @@ func ManifestOf(t *target.Target, rendered engine.Rendered) Manifest {
 	manifest := Manifest{
 		Rendering: rendered.Rendering, Revision: hex.EncodeToString(sum[:]), Replicas: rendered.Plan.Replicas, ClusterSize: rendered.Plan.ClusterSize,
 		PeerPort: helper.PeerPort(t.Etcd), Store: etcdcluster.StoreFingerprint(template.Spec), EtcdVersion: rendered.Plan.EtcdVersion,
+		CertificatesChecksum: t.RenewedCertificates(),
 	}
 	for _, container := range template.Spec.Containers {
 		if container.Name == etcdcluster.ContainerEtcd {

@@ -98,7 +98,7 @@ func StatefulSetFor(in Input) (*appsv1.StatefulSet, error) {
 		return nil, errors.New("the operator does not run the pods of this Etcd")
 	}
 	replicas := in.Observation.StatefulSet.SpecReplicas
-	_, rendered, err := render(in, in.Wanted, plan.Plan{Render: true, Replicas: replicas, ClusterSize: replicas, EtcdVersion: in.Observation.State.EtcdVersion})
+	_, rendered, err := render(in, in.Wanted, plan.Plan{Render: true, Replicas: replicas, ClusterSize: replicas, EtcdVersion: in.Observation.State.EtcdVersion}, (*target.Target).ResolveCertificates)
 
 	return rendered.StatefulSet, err
 }
@@ -131,7 +131,7 @@ func runningManifest(in Input) (*Manifest, error) {
 	if accepted := in.Observation.State.Accepted; accepted != nil && accepted.Spec != nil {
 		etcd.Spec = *accepted.Spec
 	}
-	t, rendered, err := render(in, etcd, sizeOf(etcd, in.Observation))
+	t, rendered, err := render(in, etcd, sizeOf(etcd, in.Observation), (*target.Target).KeepCertificates)
 	if err != nil {
 		return nil, err
 	}
@@ -151,8 +151,9 @@ func sizeOf(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) plan.Plan {
 	return plan.Plan{Render: true, Replicas: o.StatefulSet.SpecReplicas, ClusterSize: size, EtcdVersion: o.State.EtcdVersion}
 }
 
-// render renders an Etcd under a plan, as the operator would with the certificates that the cluster mounts.
-func render(in Input, etcd *druidv1alpha1.Etcd, p plan.Plan) (*target.Target, engine.Rendered, error) {
+// render renders an Etcd under a plan, as the operator would with the certificates that the cluster mounts. setCertificates sets the checksums
+// of the certificates of the user.
+func render(in Input, etcd *druidv1alpha1.Etcd, p plan.Plan, setCertificates func(*target.Target, etcdcluster.Observation)) (*target.Target, engine.Rendered, error) {
 	t, o := target.ForNewest(etcd), in.Observation
 	if problem := t.Problem(); problem != nil {
 		return nil, engine.Rendered{}, problem
@@ -171,6 +172,7 @@ func render(in Input, etcd *druidv1alpha1.Etcd, p plan.Plan) (*target.Target, en
 	}
 	t.Rotation = ptr.Deref(o.State.Rotation, state.Rotation{})
 	t.SetSecrets(NewOperator(&Cluster{Objects: o}, in.Config).secretNames(t))
+	setCertificates(t, o)
 	rendered, err := engine.Render(*t, p, o)
 	rendered.Plan = p
 

@@ -104,7 +104,8 @@ func (c *Cluster) createPod(ordinal int) {
 		Name: helper.PodName(c.Etcd, ordinal), Ordinal: ordinal, UID: c.uid("pod"), RevisionHash: c.Objects.StatefulSet.UpdateRevision,
 		OwnerUID: c.Objects.StatefulSet.UID, CreationTime: c.now, Store: c.Objects.StatefulSet.Store, TLS: c.applied.TLS,
 		PeerTLS: c.applied.hasPeerTLS(), PeerPort: c.applied.PeerPort, HasPreStopHook: c.applied.ClusterSize > 1,
-		Containers: []etcdcluster.Container{{Name: etcdcluster.ContainerEtcd, Image: c.applied.Image}, {Name: etcdcluster.ContainerBackupRestore}},
+		CertificatesChecksum: c.applied.CertificatesChecksum,
+		Containers:           []etcdcluster.Container{{Name: etcdcluster.ContainerEtcd, Image: c.applied.Image}, {Name: etcdcluster.ContainerBackupRestore}},
 	}
 	c.Objects.Pods = append(c.Objects.Pods, pod)
 	slices.SortFunc(c.Objects.Pods, func(a, b etcdcluster.Pod) int { return a.Ordinal - b.Ordinal })

@@ -6,6 +6,7 @@ package state_test
 
 import (
 	"encoding/json"
+	"reflect"
 	"strings"
 	"time"
 
@@ -92,6 +93,17 @@ var _ = Describe("The record on the ManagedResource", func() {
 		Expect(recorded).To(Equal(state.State{Size: 3, Unknown: map[string]json.RawMessage{"surge": json.RawMessage(`{"revision":7}`)}}))
 		recorded.Size = 5
 		Expect(recorded.Encode()).To(HaveKeyWithValue(prefix+"state", MatchJSON(`{"version":1,"size":5,"surge":{"revision":7}}`)))
+	})
+
+	It("knows the keys of all its fields", func() {
+		for field := range reflect.TypeFor[state.State]().Fields() {
+			key, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+			recorded, err := state.Decode(map[string]string{prefix + "state": `{"version":1,"` + key + `":null}`})
+			Expect(err).NotTo(HaveOccurred())
+			if key != "-" {
+				Expect(recorded.Unknown).To(BeEmpty(), key)
+			}
+		}
 	})
 
 	DescribeTable("is never guessed", func(text, message string) {

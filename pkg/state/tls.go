@@ -40,3 +40,12 @@ func (m TLSModes) AnyManaged() bool { return m.Client == ModeManaged || m.Peer =
 
 // String shows the modes, for example `client=provisioned,peer=plaintext`.
 func (m TLSModes) String() string { return "client=" + string(m.Client) + ",peer=" + string(m.Peer) }
+
+// Certificates are checksums of the certificates that the user provides. The pods read them when they start.
+type Certificates struct {
+	// First is the checksum at the time when it was first recorded. The pod template has no annotation for it, so that an operator that
+	// begins to record checksums restarts no pods.
+	First string `json:"first"`
+	// Renewed is the checksum in the annotations of the pod template. Empty: the certificates are those of First.
+	Renewed string `json:"renewed,omitempty"`
+}

@@ -5,6 +5,7 @@
 package target_test
 
 import (
+	"cmp"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -537,5 +538,73 @@ var _ = Describe("ResolveTLS", func() {
 		o.State.Rotation = &t.Rotation
 		Expect(t.ResolveTLS(o, now.Add(time.Hour))).To(Succeed())
 		Expect(t.BeginsRotation(o)).To(BeFalse())
+	})
+})
+
+var _ = Describe("ResolveCertificates", func() {
+	const first, second = "e2ddcb9f", "0a7c1a5b"
+
+	DescribeTable("compares the certificates of the user with the recorded ones",
+		func(change func(*etcdcluster.Observation), expected *state.Certificates) {
+			t, o := target.ForNewest(fixture.Etcd(fixture.WithTLS())), running()
+			o.State.Accepted.Generation = t.Stored.Generation - 1
+			o.Secrets = nil
+			for _, use := range helper.NeededSecrets(t.Etcd) {
+				o.Secrets = append(o.Secrets, etcdcluster.Secret{Name: use.Name, Exists: true, CertificatesChecksum: first})
+			}
+			t.ResolveCertificates(o)
+			Expect(t.Certificates).To(HaveField("First", MatchRegexp("^[0-9a-f]{64}$")))
+			o.State.Certificates = &state.Certificates{First: t.Certificates.First}
+			change(&o)
+			t.ResolveCertificates(o)
+			if expected == nil {
+				Expect(t.Certificates).To(BeNil())
+
+				return
+			}
+			Expect(t.Certificates).To(HaveField("First", Equal(cmp.Or(expected.First, o.State.Certificates.First))))
+			if expected.Renewed == "" {
+				Expect(t.RenewedCertificates()).To(BeEmpty())
+			} else {
+				Expect(t.RenewedCertificates()).NotTo(BeEmpty())
+			}
+		},
+		Entry("if they are the same", func(*etcdcluster.Observation) {}, &state.Certificates{}),
+		Entry("if one is renewed", func(o *etcdcluster.Observation) { o.Secrets[1].CertificatesChecksum = second }, &state.Certificates{Renewed: "yes"}),
+		Entry("if the first ones return", func(o *etcdcluster.Observation) { o.State.Certificates.Renewed = "before" }, &state.Certificates{}),
+		Entry("if a Secret is missing", func(o *etcdcluster.Observation) {
+			o.Secrets[1].Exists, o.Secrets[0].CertificatesChecksum = false, second
+		}, &state.Certificates{}),
+		Entry("if a Secret is missing after a renewal", func(o *etcdcluster.Observation) { o.State.Certificates.Renewed, o.Secrets = "before", nil }, &state.Certificates{Renewed: "yes"}),
+		Entry("if the Secrets contain no certificates", func(o *etcdcluster.Observation) {
+			for i := range o.Secrets {
+				o.Secrets[i].CertificatesChecksum = ""
+			}
+		}, nil),
+		Entry("if an earlier operator accepted the generation", func(o *etcdcluster.Observation) {
+			o.State.Accepted.Generation, o.State.Certificates = o.State.Accepted.Generation+1, nil
+		}, nil),
+	)
+
+	It("does not record certificates that the operator issues", func() {
+		etcd := fixture.Etcd(fixture.WithName("test"))
+		etcd.Spec.Etcd.EnableTLS = new(true)
+		t, o := target.ForNewest(etcd), running()
+		Expect(t.ResolveTLS(o, now)).To(Succeed())
+		t.SetSecrets(secrets.Names{ClientCA: "ca", Server: "server", Client: "client", PeerCA: "peer-ca", Peer: "peer"})
+		t.ResolveCertificates(o)
+		Expect(t.Certificates).To(BeNil())
+	})
+
+	It("finds pods with other certificates", func() {
+		t, o := target.ForNewest(fixture.Etcd(fixture.WithTLS())), running()
+		o.Pods = []etcdcluster.Pod{{}, {}}
+		Expect(t.HasNewerSecrets(o)).To(BeFalse())
+		t.Certificates = &state.Certificates{First: first, Renewed: second}
+		Expect(t.HasNewerSecrets(o)).To(BeTrue())
+		o.Pods[0].CertificatesChecksum, o.Pods[1].CertificatesChecksum = second, second
+		Expect(t.HasNewerSecrets(o)).To(BeFalse())
+		t.Certificates.Renewed = ""
+		Expect(t.HasNewerSecrets(o)).To(BeTrue())
 	})
 })

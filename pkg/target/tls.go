@@ -5,12 +5,15 @@
 package target
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"slices"
 	"time"
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/peers"
@@ -55,9 +58,77 @@ func (t *Target) SetSecrets(names secrets.Names) {
 	t.Etcd = secrets.Effective(t.Etcd, t.TLS, names)
 }
 
+// ResolveCertificates compares the certificates of the user with the recorded ones. The members read certificates once, so that they must
+// restart after a renewal in place. A generation that an earlier operator accepted has no record and stays without one: its members would
+// restart because of the new operator. If a Secret is missing, the recorded checksums remain.
+func (t *Target) ResolveCertificates(o etcdcluster.Observation) {
+	recorded := o.State.Certificates
+	checksum, known := t.certificatesChecksum(o)
+	switch {
+	case !known:
+		t.Certificates = recorded
+	case checksum == "":
+		t.Certificates = nil
+	case recorded == nil && o.State.Accepted != nil && o.State.Accepted.Generation == t.Stored.Generation:
+		t.Certificates = nil
+	case recorded == nil || recorded.First == checksum:
+		t.Certificates = &state.Certificates{First: checksum}
+	default:
+		t.Certificates = &state.Certificates{First: recorded.First, Renewed: checksum}
+	}
+}
+
+// KeepCertificates keeps the recorded checksums. They describe the running pods also after a renewal that was not observed yet.
+func (t *Target) KeepCertificates(o etcdcluster.Observation) { t.Certificates = o.State.Certificates }
+
+// certificatesChecksum returns one checksum of all certificates of the user that the pods mount. It is empty if there are none. It returns
+// false if a Secret is not known.
+func (t *Target) certificatesChecksum(o etcdcluster.Observation) (checksum string, known bool) {
+	byName := map[string]etcdcluster.Secret{}
+	for _, secret := range o.Secrets {
+		byName[secret.Name] = secret
+	}
+	var names []string
+	for _, use := range helper.NeededSecrets(t.Etcd) {
+		if !t.Secrets.Contains(use.Name) {
+			names = append(names, use.Name)
+		}
+	}
+	slices.Sort(names)
+	hash, found := sha256.New(), false
+	for _, name := range slices.Compact(names) {
+		secret, isRead := byName[name]
+		if !isRead || !secret.Exists {
+			return "", false
+		}
+		if secret.CertificatesChecksum != "" {
+			_, _ = fmt.Fprintf(hash, "%s=%s\n", name, secret.CertificatesChecksum)
+			found = true
+		}
+	}
+	if !found {
+		return "", true
+	}
+
+	return hex.EncodeToString(hash.Sum(nil)), true
+}
+
+// RenewedCertificates returns the checksum of the certificates of the user after a renewal in place. It is empty if there was no renewal.
+func (t *Target) RenewedCertificates() string {
+	if t.Certificates == nil {
+		return ""
+	}
+
+	return t.Certificates.Renewed
+}
+
 // HasNewerSecrets is true if a pod mounts other Secrets than the operator provides now: a certificate was renewed, or its CA is being rotated.
+// It is also true if the user has renewed a certificate in place since a pod started.
 func (t *Target) HasNewerSecrets(o etcdcluster.Observation) bool {
 	for _, pod := range o.Pods {
+		if pod.CertificatesChecksum != t.RenewedCertificates() {
+			return true
+		}
 		client := secrets.Names{ClientCA: pod.TLS.ClientCA, Server: pod.TLS.Server, Client: pod.TLS.Client}
 		peer := secrets.Names{PeerCA: pod.TLS.PeerCA, Peer: pod.TLS.Peer}
 		if t.TLS.Client == state.ModeManaged && client != (secrets.Names{ClientCA: t.Secrets.ClientCA, Server: t.Secrets.Server, Client: t.Secrets.Client}) ||

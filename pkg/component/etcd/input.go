@@ -32,7 +32,6 @@ type Input struct {
 	// CADataKeys is the key of the CA bundle by name of the Secret, for references without a key. Secrets that are not in the
 	// map: `ca.crt`.
 	CADataKeys map[string]string
-	// PodAnnotations are additional annotations of the pod template, for example checksums of secrets. They override those of
-	// the spec. Nil: none.
-	PodAnnotations map[string]string
+	// CertificatesChecksum is the checksum of the certificates of the user after a renewal in place. Empty: there was no renewal.
+	CertificatesChecksum string
 }

@@ -104,10 +104,14 @@ func portsFor(etcd *druidv1alpha1.Etcd) Ports {
 
 func podValuesFor(etcd *druidv1alpha1.Etcd, in Input) PodValues {
 	constraints := etcd.Spec.SchedulingConstraints
+	var annotations map[string]string
+	if in.CertificatesChecksum != "" {
+		annotations = map[string]string{AnnotationCertificates: in.CertificatesChecksum}
+	}
 
 	return PodValues{
 		Labels:                    etcd.Spec.Labels,
-		Annotations:               merge(etcd.Spec.Annotations, in.PodAnnotations),
+		Annotations:               merge(etcd.Spec.Annotations, annotations),
 		InitImage:                 in.Defaults.Images.Init,
 		ImagePullPolicy:           helper.ImagePullPolicy(etcd),
 		PriorityClassName:         ptr.Deref(etcd.Spec.PriorityClassName, ""),

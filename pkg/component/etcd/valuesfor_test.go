@@ -109,12 +109,14 @@ var _ = Describe("ValuesFor", func() {
 		}))
 	})
 
-	It("should let the annotations of the input win over those of the spec", func() {
-		in := inputOf(func(obj *druidv1alpha1.Etcd) { obj.Spec.Annotations = map[string]string{"a": "spec", "b": "spec"} })()
-		in.PodAnnotations = map[string]string{"a": "input"}
+	It("annotates pods with the checksum of renewed certificates, which replaces an annotation of the spec", func() {
+		in := inputOf(func(obj *druidv1alpha1.Etcd) {
+			obj.Spec.Annotations = map[string]string{"checksum/etcd-certificates": "spec", "b": "spec"}
+		})()
+		in.CertificatesChecksum = "renewed"
 		values, err := etcd.ValuesFor(in)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(values.Pod.Annotations).To(Equal(map[string]string{"a": "input", "b": "spec"}))
+		Expect(values.Pod.Annotations).To(Equal(map[string]string{"checksum/etcd-certificates": "renewed", "b": "spec"}))
 	})
 })
 

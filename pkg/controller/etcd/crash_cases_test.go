@@ -72,6 +72,8 @@ var _ = Describe("An operator that is killed at any of its writes", func() {
 		}),
 		Entry("while it renews the certificates of three members although the newest generation is refused",
 			crashCase{given: append(three[:1:1], refuse), when: yearsPass, then: hasNewCertificates}),
+		Entry("while the user renews a certificate of three members in place",
+			crashCase{given: []func(*kube.Cluster){withUserCertificates(3)}, when: renewInPlace("second"), then: succeeded(3, 7)}),
 		Entry("while it deletes a cluster and keeps its volumes", crashCase{given: three, when: deleteEtcd, then: isGone}),
 		Entry("while it deletes a cluster and its volumes", crashCase{given: []func(*kube.Cluster){create(3, deletingAll)}, when: deleteEtcd, then: isGone}),
 	)

@@ -44,7 +44,7 @@ func fingerprintOf(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) string {
 		write(hash, "lease", lease.Name, lease.Exists, lease.Holder != "", lease.Store)
 	}
 	for _, secret := range o.Secrets {
-		write(hash, "secret", secret.Name, secret.Exists, secret.Keys)
+		write(hash, "secret", secret.Name, secret.Exists, secret.Keys, secret.CertificatesChecksum)
 	}
 	writeGardener(hash, o.Gardener)
 	writeMembers(hash, etcd.Spec.Replicas, o.Etcd)
