@@ -156,7 +156,7 @@ var _ = Describe("A cluster of three members on different nodes", Serial, Ordere
 		Expect(claim.UID).To(Equal(ns.ClaimNamed(ctx, claim.Name).UID), "the node may recover")
 		seed.MarkOutOfService(ctx, "n3")
 		began := time.Now()
-		ns.Eventually(ctx, etcd, func(g Gomega) { g.Expect(eventsWithReason(ctx, ns, "FinalSnapshotTaken")).NotTo(BeEmpty()) })
+		ns.Eventually(ctx, etcd, func(g Gomega) { g.Expect(eventsWithReason(ctx, ns, "FullSnapshotTaken")).NotTo(BeEmpty()) })
 		expectWithin("the repair after the loss of a node starts with a verified full snapshot after", time.Since(began), repairBound)
 		eventuallyReplacing(ctx, ns, claim.Name, "can be used on node n3 alone", "2 of 3 healthy by a quorum read", "full snapshot")
 		expectWithin("the operator replaces the volume of the lost node after", time.Since(began), repairBound)

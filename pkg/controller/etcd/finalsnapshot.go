@@ -68,9 +68,9 @@ func (r *Reconciler) takeSnapshot(ctx context.Context, etcd *druidv1alpha1.Etcd,
 		}
 		call := etcdcluster.SnapshotCall{Generation: etcd.Generation, Verified: verified, Err: err, EndedAt: r.Clock.Now().UTC().Round(0)}
 		if err != nil {
-			r.event(etcd, corev1.EventTypeWarning, "FinalSnapshotFailed", "Attempt %d: %s", before.Failures+1, err)
+			r.event(etcd, corev1.EventTypeWarning, "FullSnapshotFailed", "Attempt %d: %s", before.Failures+1, err)
 		} else {
-			r.event(etcd, corev1.EventTypeNormal, "FinalSnapshotTaken", "Took and verified %s", verified)
+			r.event(etcd, corev1.EventTypeNormal, "FullSnapshotTaken", "Took and verified %s", verified)
 		}
 		return call
 	})

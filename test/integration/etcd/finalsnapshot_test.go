@@ -118,7 +118,7 @@ var _ = Describe("Etcd with a store", func() {
 		Expect(conditionOf(ctx, Default, s)).To(haveCondition("FinalSnapshotTaken", "True", "SnapshotVerified", "full snapshot Full-00000000-00000042", "revision 42"))
 		Expect(fixture.Record(s.managedResource(ctx, Default)).FinalSnapshot).To(And(
 			HaveField("Generation", BeEquivalentTo(2)), HaveField("Snapshot.Name", HavePrefix("Full-00000000-00000042-"))))
-		s.expectEvent(ctx, "Normal FinalSnapshotTaken: Took and verified full snapshot")
+		s.expectEvent(ctx, "Normal FullSnapshotTaken: Took and verified full snapshot")
 		s.expectEvent(ctx, "Normal Hibernating: The members are stopped with full snapshot")
 
 		s.update(ctx, func(etcd *druidv1alpha1.Etcd) {
@@ -275,7 +275,7 @@ var _ = Describe("Etcd with a store", func() {
 				g.Expect(etcd.Status.LastOperation).To(And(HaveField("Type", BeEquivalentTo("Delete")), HaveField("State", BeEquivalentTo("Processing")), HaveField("Description", ContainSubstring("skip-final-snapshot"))))
 			}).Should(Succeed())
 			expectUnchanged(ctx, s.pod(ctx, Default), s.managedResource(ctx, Default))
-			s.expectEvent(ctx, "Warning FinalSnapshotFailed: Attempt 1: ")
+			s.expectEvent(ctx, "Warning FullSnapshotFailed: Attempt 1: ")
 
 			By("continuing after the annotation is set")
 			s.update(ctx, func(etcd *druidv1alpha1.Etcd) {
