@@ -4,6 +4,9 @@
 
 package app
 
+// DefaultEtcdVersion is defaultEtcdVersion.
+var DefaultEtcdVersion = defaultEtcdVersion
+
 // EtcdHelper is etcdHelper.
 var EtcdHelper = etcdHelper
 

@@ -62,6 +62,9 @@ var _ = Describe("plan for a cluster that the operator has created", func() {
 		withClass = func(name string) func(*druidv1alpha1.Etcd) {
 			return func(etcd *druidv1alpha1.Etcd) { etcd.Spec.StorageClass = &name }
 		}
+		withVersion = func(version string) func(*druidv1alpha1.Etcd) {
+			return func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.Version = &version }
+		}
 		hibernate = func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 0 }
 		expand    = func(etcd *druidv1alpha1.Etcd) { etcd.Spec.StorageCapacity = new(resource.MustParse("32Gi")) }
 		annotate  = func(key, value string) func(*druidv1alpha1.Etcd) {
@@ -87,6 +90,23 @@ var _ = Describe("plan for a cluster that the operator has created", func() {
 				annotate("druid.gardener.cloud/suspend-etcd-spec-reconcile", "")(etcd)
 			},
 			steps: []any{step("delete pod main-0", "which a single member cannot avoid"), "end: " + done},
+		}),
+		Entry("for a newer version of etcd: the snapshot, and the replacement", planCase{
+			created: withStore,
+			changed: withVersion("3.5"),
+			steps: []any{
+				step("take and verify a full snapshot", "etcd changes from 3.4 to 3.5 after a full snapshot"),
+				step("delete pod main-0", "which a single member cannot avoid"), "end: " + done,
+			},
+		}),
+		Entry("for a cluster with etcd 3.5 and an unchanged manifest: none", planCase{created: withVersion("3.5"), steps: []any{"nothing: " + done}}),
+		Entry("for a cluster with etcd 3.5 whose version the manifest no longer names: none", planCase{
+			created: withVersion("3.5"), changed: func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.Version = nil }, steps: []any{"nothing: " + done},
+		}),
+		Entry("for an older version of etcd: the replacement", planCase{
+			created: withVersion("3.5"),
+			changed: withVersion("3.4"),
+			steps:   []any{step("delete pod main-0", "which a single member cannot avoid"), "end: " + done},
 		}),
 		Entry("for a hibernation without a store", planCase{
 			changed: hibernate,
@@ -191,14 +211,17 @@ func clusterWith(change func(*druidv1alpha1.Etcd)) *kube.Cluster {
 	if change != nil {
 		change(desired)
 	}
+	images := state.Images{EtcdWrapper: wrapperImage, BackupRestore: "registry.example.com/etcdbrctl:v1", Init: "registry.example.com/init:v1"}
 	c := k.Client(nil)
 	Expect(c.Create(context.Background(), desired)).To(Succeed())
 	operator := &etcd.Reconciler{
 		Client: c, Reader: c, Clock: k.Clock, Recorder: &events.FakeRecorder{}, Snapshots: calls.NewRunner[etcdcluster.SnapshotCall](),
 		Observer: &observer.Observer{Reader: c, APIReader: c, Etcd: k.Connector(nil), Clock: k.Clock},
-		Config: target.Config{LocalStoreRoots: backupstore.LocalRoots{backupstore.DefaultHostPath}, Defaults: state.Defaults{Images: state.Images{
-			EtcdWrapper: wrapperImage, BackupRestore: "registry.example.com/etcdbrctl:v1", Init: "registry.example.com/init:v1",
-		}}},
+		Config: target.Config{LocalStoreRoots: backupstore.LocalRoots{backupstore.DefaultHostPath}, Defaults: state.Defaults{
+			Images: images, ImageSets: map[string]state.Images{"3.4": images, "3.5": {
+				EtcdWrapper: "registry.example.com/etcd-wrapper:v0.7.0", BackupRestore: "registry.example.com/etcdbrctl:v2", Init: "registry.example.com/init:v1",
+			}},
+		}},
 	}
 	isRolledOut := func() bool {
 		last := k.EtcdObject().Status.LastOperation
