@@ -21,8 +21,8 @@ type StoreSpec struct {
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-zA-Z0-9][a-zA-Z0-9._-]{1,61}[a-zA-Z0-9]$')",message="must have 3 to 63 characters: letters, digits, dots, dashes and underscores, with a letter or a digit at both ends"
 	Container *string `json:"container,omitempty"`
-	// EndpointOverride is a URL that replaces the endpoint of the provider and the one in the credentials, without user info.
-	// Unset: neither is replaced.
+	// EndpointOverride is a URL that replaces the endpoint of the provider and the one in the credentials, without user info. Only the
+	// sidecar v0.41 or newer reads it, and only for S3, ABS and GCS. Unset: neither is replaced.
 	// +optional
 	// +kubebuilder:validation:MaxLength=2048
 	// +kubebuilder:validation:XValidation:rule="isURL(self)",message="endpointOverride must be a URL, for example https://s3.example.com"
