@@ -250,7 +250,7 @@ func (e Engine) resolve(ctx context.Context, run *Run) error {
 		return plan.Failed(druidv1alpha1.ErrorCodeSyncSecrets, err)
 	}
 	t.SetSecrets(names)
-	t.ResolveCertificates(o)
+	run.RequeueWithin(t.ResolveCertificates(o, e.Clock.Now()))
 
 	return nil
 }

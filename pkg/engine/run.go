@@ -86,10 +86,9 @@ func (r *Run) NextState() state.State {
 	p, t := r.Rendered.Plan, r.Target
 	next := r.Observation.State
 	accepted := *t.Accepted
-	accepted.Defaults = accepted.Defaults.WithImagesOf(p.EtcdVersion)
+	accepted.Defaults, accepted.Certificates = accepted.Defaults.WithImagesOf(p.EtcdVersion), t.Certificates
 	next.Accepted, next.Replicas, next.EtcdVersion = &accepted, &p.Replicas, p.EtcdVersion
 	next.TLS, next.FinalSnapshot, next.Restore = t.TLS, p.FinalSnapshot, p.Restore
-	next.Certificates = t.Certificates
 	next.Verified = nextVerified(p, r.Observation.State)
 	if p.Retained != nil {
 		next.Retained = p.Retained

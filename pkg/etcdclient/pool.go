@@ -198,8 +198,16 @@ func (p *Pool) dial(ctx context.Context, target Target) (*member, error) {
 		etcd: etcd, callTimeout: p.callTimeout, base: scheme + nameOf(target),
 		http: &http.Client{
 			Transport: &http.Transport{
-				DialContext:     func(ctx context.Context, _, _ string) (net.Conn, error) { return p.dialer(ctx, target.Address) },
-				TLSClientConfig: tlsConfig.Clone(),
+				// The transport continues to connect after the end of a request. Without these limits, a member that does not respond would keep
+				// connections for ever.
+				DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+					ctx, cancel := context.WithTimeout(ctx, p.callTimeout)
+					defer cancel()
+
+					return p.dialer(ctx, target.Address)
+				},
+				TLSHandshakeTimeout: p.callTimeout,
+				TLSClientConfig:     tlsConfig.Clone(),
 				// The calls are rare, and the Pool closes only the connection for gRPC.
 				DisableKeepAlives:      true,
 				MaxResponseHeaderBytes: maxHeaderSize,

@@ -26,6 +26,8 @@ type EtcdResponses struct {
 	AuthEnabled *bool
 	// ClusterVersion is the cluster version of etcd, for example 3.5.0. Empty: it was not queried, or no member returned it.
 	ClusterVersion string
+	// ClusterVersionError is why no member returned the cluster version. Empty: it was not queried, no member is healthy, or no error occurred.
+	ClusterVersionError string
 }
 
 // EndpointStatus is the response of the member behind one endpoint.

@@ -94,8 +94,8 @@ type Secret struct {
 	Keys []string
 	// Certificates are the certificates in it, by key, sorted. Nil: it holds none.
 	Certificates []Certificate
-	// CertificatesChecksum is the checksum of all certificates in it, without private keys. Empty: it has no certificates.
-	CertificatesChecksum string
+	// CertificateChecksums are the checksums of the certificates in it, by key. Keys without a certificate are absent.
+	CertificateChecksums map[string]string
 }
 
 // Certificate is what was seen of a certificate.

@@ -5,12 +5,10 @@
 package observer
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"crypto/x509"
 	"encoding/hex"
 	"encoding/pem"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -38,19 +36,26 @@ func certificatesIn(data map[string][]byte) []etcdcluster.Certificate {
 	return certificates
 }
 
-// certificatesChecksum returns the SHA-256 of the values that contain certificates, in hex, with their keys. It is empty if there are none.
-// Private keys do not count: a new private key needs a new certificate.
-func certificatesChecksum(data map[string][]byte) string {
-	hash, found := sha256.New(), false
-	for _, key := range slices.Sorted(maps.Keys(data)) {
-		if bytes.Contains(data[key], []byte("-----BEGIN CERTIFICATE-----")) {
-			_, _ = fmt.Fprintf(hash, "%q=%q\n", key, data[key])
-			found = true
+// certificateChecksums returns the SHA-256 of the certificates in each value, in hex. It omits keys whose value contains no certificate. Text
+// around the certificates does not count.
+func certificateChecksums(data map[string][]byte) map[string]string {
+	var checksums map[string]string
+	for key, value := range data {
+		hash, found := sha256.New(), false
+		for block, rest := pem.Decode(value); block != nil; block, rest = pem.Decode(rest) {
+			if block.Type == "CERTIFICATE" {
+				_, _ = hash.Write(block.Bytes)
+				found = true
+			}
 		}
-	}
-	if !found {
-		return ""
+		if !found {
+			continue
+		}
+		if checksums == nil {
+			checksums = map[string]string{}
+		}
+		checksums[key] = hex.EncodeToString(hash.Sum(nil))
 	}
 
-	return hex.EncodeToString(hash.Sum(nil))
+	return checksums
 }

@@ -219,7 +219,7 @@ func (r *reader) readMemberList(ctx context.Context, results []endpointResult) {
 	}
 }
 
-// readClusterVersion requests the cluster version from the healthy members, one after the other, until one responds.
+// readClusterVersion requests the cluster version from the healthy members, one after the other, until one knows it.
 func (r *reader) readClusterVersion(ctx context.Context) {
 	for _, result := range r.results {
 		if !result.status.Healthy {
@@ -229,9 +229,12 @@ func (r *reader) readClusterVersion(ctx context.Context) {
 		version, err := result.client.ClusterVersion(ctx)
 		RecordRequest(ctx, time.Since(began))
 		if err == nil && version != "" {
-			r.observation.Etcd.ClusterVersion = version
+			r.observation.Etcd.ClusterVersion, r.observation.Etcd.ClusterVersionError = version, ""
 
 			return
+		}
+		if err != nil {
+			r.observation.Etcd.ClusterVersionError = err.Error()
 		}
 	}
 }

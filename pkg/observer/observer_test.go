@@ -6,6 +6,7 @@ package observer_test
 
 import (
 	"context"
+	"encoding/pem"
 	"errors"
 	"reflect"
 	"strconv"
@@ -294,7 +295,7 @@ var _ = Describe("Observer", func() {
 	It("reads members' pods by name and no others, with the waiting reasons of their containers", func() {
 		broken := pod("main-0", "10.0.0.1")
 		broken.Labels = map[string]string{"app.kubernetes.io/managed-by": "etcd-druid", "app.kubernetes.io/part-of": "main", "controller-revision-hash": "main-1"}
-		broken.Annotations = map[string]string{"checksum/etcd-configmap": "1", "checksum/etcd-certificates": "2"}
+		broken.Annotations = map[string]string{"checksum/etcd-configmap": "1", "etcd-druid.extensions.gardener.cloud/certificates": "2"}
 		broken.Spec.Containers = []corev1.Container{{Name: "etcd", Image: "x"}}
 		broken.Spec.Volumes = []corev1.Volume{
 			{Name: "etcd-ca", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "ca"}}},
@@ -399,17 +400,20 @@ var _ = Describe("Observer", func() {
 			Expect(o.Observe(ctx, etcd, observer.Request{}).Secrets[0].Exists).To(BeFalse())
 		})
 
-		It("compares certificates without private keys", func() {
-			data := map[string][]byte{"ca.pem": []byte("-----BEGIN CERTIFICATE-----\nfirst"), "tls.key": []byte("-----BEGIN PRIVATE KEY-----\nfirst")}
+		It("compares the certificates of each key", func() {
+			certificate := func(content string) string {
+				return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte(content)}))
+			}
+			data := map[string][]byte{"ca.pem": []byte(certificate("first")), "tls.key": pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: []byte("key")})}
 			objects = append(objects, &corev1.Secret{ObjectMeta: meta("etcd-backup"), Data: data})
 			o := newObserver()
-			checksum := func() string {
+			checksums := func() map[string]string {
 				GinkgoHelper()
 
-				return o.Observe(ctx, etcd, observer.Request{}).Secrets[0].CertificatesChecksum
+				return o.Observe(ctx, etcd, observer.Request{}).Secrets[0].CertificateChecksums
 			}
-			first, writer := checksum(), o.Reader.(client.Client)
-			Expect(first).To(MatchRegexp("^[0-9a-f]{64}$"))
+			first, writer := checksums(), o.Reader.(client.Client)
+			Expect(first).To(And(HaveLen(1), HaveKeyWithValue("ca.pem", MatchRegexp("^[0-9a-f]{64}$"))))
 			update := func(key, value string) {
 				GinkgoHelper()
 				secret := &corev1.Secret{}
@@ -417,14 +421,14 @@ var _ = Describe("Observer", func() {
 				secret.Data[key] = []byte(value)
 				Expect(writer.Update(ctx, secret)).To(Succeed())
 			}
-			update("tls.key", "-----BEGIN PRIVATE KEY-----\nsecond")
-			Expect(checksum()).To(Equal(first))
-			update("ca.pem", "-----BEGIN CERTIFICATE-----\nsecond")
-			Expect(checksum()).NotTo(Equal(first))
-			update("ca.pem", "-----BEGIN CERTIFICATE-----\nfirst")
-			Expect(checksum()).To(Equal(first))
-			update("b.crt", "-----BEGIN CERTIFICATE-----\nfirst")
-			Expect(checksum()).NotTo(Equal(first))
+			update("ca.pem", "# a comment\n"+certificate("first"))
+			Expect(checksums()).To(Equal(first))
+			update("ca.pem", certificate("first")+certificate("second"))
+			Expect(checksums()["ca.pem"]).NotTo(Equal(first["ca.pem"]))
+			update("ca.pem", certificate("second"))
+			Expect(checksums()["ca.pem"]).NotTo(Equal(first["ca.pem"]))
+			update("ca.pem", certificate("first"))
+			Expect(checksums()).To(Equal(first))
 		})
 
 		It("includes those that a pod mounts still and the spec names no more", func() {

@@ -21,9 +21,6 @@ import (
 // configChecksumAnnotation is the key of the checksum of etcd's configuration on pods, the same as etcd-druid's.
 const configChecksumAnnotation = "checksum/etcd-configmap"
 
-// certificatesChecksumAnnotation is the key of the checksum of the certificates of the user on pods.
-const certificatesChecksumAnnotation = "checksum/etcd-certificates"
-
 // readPods reads the members' pods. Pods of Jobs carry the labels of the Etcd too, so that the name decides.
 func (r *reader) readPods(ctx context.Context) {
 	list := &corev1.PodList{}
@@ -77,7 +74,7 @@ func podFor(object *corev1.Pod, ordinal int) etcdcluster.Pod {
 		PeerTLS:              mountedTLSFor(object.Spec.Volumes).PeerCA != "",
 		HasPreStopHook:       hasPreStopHook(object.Spec.Containers),
 		ConfigChecksum:       object.Annotations[configChecksumAnnotation],
-		CertificatesChecksum: object.Annotations[certificatesChecksumAnnotation],
+		CertificatesChecksum: object.Annotations[druidv1alpha1.PodAnnotationCertificates],
 	}
 	for _, ip := range object.Status.PodIPs {
 		pod.IPs = append(pod.IPs, ip.IP)

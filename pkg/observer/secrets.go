@@ -26,13 +26,13 @@ import (
 // Secrets than this, some are read again.
 const cachedSecrets = 20_000
 
-// secretKeys are the key names of a Secret at a resource version, and its certificates.
+// secretKeys are the key names of a Secret at a resource version, and its certificates with their checksums.
 type secretKeys struct {
 	resourceVersion string
 	deleting        bool
 	keys            []string
 	certificates    []etcdcluster.Certificate
-	checksum        string
+	checksums       map[string]string
 	// store are the values that identify a backup store, if the Secret has its credentials. They are no secrets.
 	store map[string]string
 }
@@ -53,7 +53,7 @@ func (r *reader) readSecrets(ctx context.Context, uses []helper.SecretUse) {
 			r.failed(etcdcluster.SectionSecrets, err)
 		}
 		r.observation.Secrets = append(r.observation.Secrets, etcdcluster.Secret{
-			Name: name, Uses: uses, Exists: exists, Deleting: known.deleting, Keys: known.keys, Certificates: known.certificates, CertificatesChecksum: known.checksum,
+			Name: name, Uses: uses, Exists: exists, Deleting: known.deleting, Keys: known.keys, Certificates: known.certificates, CertificateChecksums: known.checksums,
 		})
 	}
 	slices.SortFunc(r.observation.Secrets, func(a, b etcdcluster.Secret) int { return cmp.Compare(a.Name, b.Name) })
@@ -80,7 +80,7 @@ func (o *Observer) keysOf(ctx context.Context, key client.ObjectKey) (secretKeys
 	}
 	known := secretKeys{
 		resourceVersion: secret.ResourceVersion, deleting: secret.DeletionTimestamp != nil, keys: slices.Sorted(maps.Keys(secret.Data)),
-		certificates: certificatesIn(secret.Data), checksum: certificatesChecksum(secret.Data), store: backupstore.PublicValues(secret.Data),
+		certificates: certificatesIn(secret.Data), checksums: certificateChecksums(secret.Data), store: backupstore.PublicValues(secret.Data),
 	}
 	o.cacheSecret(key, &known)
 

@@ -132,8 +132,8 @@ func refuseChange(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, change ve
 	}
 }
 
-// awaitedBeforeChange is what has to be true before the first member changes: all members are healthy and have the same version, and none joins.
-// Empty: all of it is.
+// awaitedBeforeChange is what has to be true before the first member changes. All members are healthy and have the same version, and none joins.
+// The cluster version is not too low for an upgrade. Empty: all of it is true.
 func awaitedBeforeChange(v view, change versionChange) string {
 	if WaitsForAcceptance(v.etcd, v.o) {
 		return acceptHint(v.o)
@@ -160,12 +160,30 @@ func awaitedBeforeChange(v view, change versionChange) string {
 			return fmt.Sprintf("member %s to report etcd %s; it reports %q", member.Name, change.from, member.Endpoint.Version)
 		}
 	}
-	// The leader raises the cluster version after all members have changed. A downgrade does not lower it.
-	if raised := etcdversion.MinorOf(v.o.Etcd.ClusterVersion); raised == "" || etcdversion.Compare(raised, change.from) < 0 {
-		return fmt.Sprintf("the cluster version of etcd to be %s; it is %q", change.from, v.o.Etcd.ClusterVersion)
+	if change.isDowngrade() {
+		return awaitedBeforeDowngrade(v.o.Etcd)
 	}
-	if change.isDowngrade() && v.o.Etcd.AuthEnabled == nil {
+
+	return awaitedBeforeUpgrade(v.o.Etcd, change)
+}
+
+func awaitedBeforeDowngrade(etcd etcdcluster.EtcdResponses) string {
+	if etcd.AuthEnabled == nil {
 		return "a member to report whether the authentication of etcd is enabled"
+	}
+
+	return ""
+}
+
+// awaitedBeforeUpgrade returns what to wait for if the cluster version is too low. The leader raises it some seconds after all members have
+// changed. A second upgrade that begins before would skip a version. A higher cluster version does not postpone an upgrade.
+func awaitedBeforeUpgrade(etcd etcdcluster.EtcdResponses, change versionChange) string {
+	version := etcdversion.MinorOf(etcd.ClusterVersion)
+	switch {
+	case version == "" && etcd.ClusterVersionError != "":
+		return fmt.Sprintf("a member to report the cluster version of etcd: %s", etcd.ClusterVersionError)
+	case version == "" || etcdversion.Compare(version, change.from) < 0:
+		return fmt.Sprintf("the cluster version of etcd to be %s; it is %q", change.from, etcd.ClusterVersion)
 	}
 
 	return ""

@@ -141,17 +141,29 @@ var _ = Describe("A change of the version of etcd", func() {
 		Entry("while the peer URLs change", func() { o.PeerChangePending = true }, "the peer URLs of all members to change"),
 		Entry("while a member reports a version that is none of both", func() { o.Etcd.Members[1].Version = "3.3.27" }, `member main-1 to report etcd 3.4; it reports "3.3.27"`),
 		Entry("until the leader has raised the cluster version", func() { o.Etcd.ClusterVersion = "3.3.0" }, `the cluster version of etcd to be 3.4; it is "3.3.0"`),
-		Entry("while the cluster version is not known", func() { o.Etcd.ClusterVersion = "" }, `the cluster version of etcd to be 3.4; it is ""`),
+		Entry("while the cluster version is not decided", func() { o.Etcd.ClusterVersion = "" }, `the cluster version of etcd to be 3.4; it is ""`),
+		Entry("while the cluster version is not known", func() {
+			o.Etcd.ClusterVersion, o.Etcd.ClusterVersionError = "", "timeout"
+		}, "a member to report the cluster version of etcd: timeout"),
 		Entry("while a member reports no version", func() { o.Etcd.Members[1].Version = "" }, `member main-1 to report etcd 3.4; it reports ""`),
 		Entry("after the cluster has lost acknowledged writes", func() {
 			o.State.Evidence = &state.Evidence{HighestRevision: 42, RolledBack: &state.RolledBack{Revision: 41}}
 		}, "accept-revision=41"),
 	)
 
-	It("begins although an earlier downgrade has not lowered the cluster version", func() {
+	It("begins although the leader has not lowered the cluster version yet", func() {
 		o.SnapshotAttempts, o.Etcd.ClusterVersion = verified, "3.5.0"
 		Expect(p().EtcdVersion).To(Equal("3.5"))
 	})
+
+	DescribeTable("begins a downgrade with any cluster version", func(version string) {
+		cluster(3, "3.5", "3.5.27", "3.4")
+		o.SnapshotAttempts, o.Etcd.ClusterVersion, o.Etcd.AuthEnabled = verified, version, new(false)
+		Expect(p().EtcdVersion).To(Equal("3.4"))
+	},
+		Entry("that members of a joined cluster keep low", "3.4.0"),
+		Entry("that is not known", ""),
+	)
 
 	It("is postponed until outdated pods are replaced", func() {
 		o.SnapshotAttempts = verified

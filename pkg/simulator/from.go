@@ -82,8 +82,8 @@ func (c *Cluster) manifestOf(set etcdcluster.StatefulSet) *Manifest {
 		Rendering: set.Rendering, Revision: set.UpdateRevision, Replicas: set.SpecReplicas, ClusterSize: 1, TLS: set.TLS, PeerPort: set.PeerPort, Store: set.Store,
 		EtcdVersion: c.Objects.State.EtcdVersion,
 	}
-	if recorded := c.Objects.State.Certificates; recorded != nil {
-		manifest.CertificatesChecksum = recorded.Renewed
+	if accepted := c.Objects.State.Accepted; accepted != nil && accepted.Certificates != nil {
+		manifest.CertificatesChecksum = accepted.Certificates.Renewed
 	}
 	if set.HasPreStopHook {
 		manifest.ClusterSize = max(c.Objects.State.Size, set.SpecReplicas, 2)

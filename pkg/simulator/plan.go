@@ -98,7 +98,7 @@ func StatefulSetFor(in Input) (*appsv1.StatefulSet, error) {
 		return nil, errors.New("the operator does not run the pods of this Etcd")
 	}
 	replicas := in.Observation.StatefulSet.SpecReplicas
-	_, rendered, err := render(in, in.Wanted, plan.Plan{Render: true, Replicas: replicas, ClusterSize: replicas, EtcdVersion: in.Observation.State.EtcdVersion}, (*target.Target).ResolveCertificates)
+	_, rendered, err := render(in, in.Wanted, plan.Plan{Render: true, Replicas: replicas, ClusterSize: replicas, EtcdVersion: in.Observation.State.EtcdVersion}, func(t *target.Target) { t.ResolveCertificates(in.Observation, in.Now) })
 
 	return rendered.StatefulSet, err
 }
@@ -131,7 +131,7 @@ func runningManifest(in Input) (*Manifest, error) {
 	if accepted := in.Observation.State.Accepted; accepted != nil && accepted.Spec != nil {
 		etcd.Spec = *accepted.Spec
 	}
-	t, rendered, err := render(in, etcd, sizeOf(etcd, in.Observation), (*target.Target).KeepCertificates)
+	t, rendered, err := render(in, etcd, sizeOf(etcd, in.Observation), func(t *target.Target) { t.KeepCertificates(in.Observation) })
 	if err != nil {
 		return nil, err
 	}
@@ -153,7 +153,7 @@ func sizeOf(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) plan.Plan {
 
 // render renders an Etcd under a plan, as the operator would with the certificates that the cluster mounts. setCertificates sets the checksums
 // of the certificates of the user.
-func render(in Input, etcd *druidv1alpha1.Etcd, p plan.Plan, setCertificates func(*target.Target, etcdcluster.Observation)) (*target.Target, engine.Rendered, error) {
+func render(in Input, etcd *druidv1alpha1.Etcd, p plan.Plan, setCertificates func(*target.Target)) (*target.Target, engine.Rendered, error) {
 	t, o := target.ForNewest(etcd), in.Observation
 	if problem := t.Problem(); problem != nil {
 		return nil, engine.Rendered{}, problem
@@ -172,7 +172,7 @@ func render(in Input, etcd *druidv1alpha1.Etcd, p plan.Plan, setCertificates fun
 	}
 	t.Rotation = ptr.Deref(o.State.Rotation, state.Rotation{})
 	t.SetSecrets(NewOperator(&Cluster{Objects: o}, in.Config).secretNames(t))
-	setCertificates(t, o)
+	setCertificates(t)
 	rendered, err := engine.Render(*t, p, o)
 	rendered.Plan = p
 

@@ -29,6 +29,9 @@ type Accepted struct {
 	// EtcdVersion is the minor version of etcd that the generation requests, for example 3.5. State.EtcdVersion is the rendered one. Empty: an
 	// earlier operator accepted the generation. Its version does not change.
 	EtcdVersion string `json:"etcdVersion,omitempty"`
+	// Certificates are the checksums of the certificates of the user that the pods mount. Nil: there are none, or an earlier operator accepted
+	// the generation.
+	Certificates *Certificates `json:"certificates,omitempty"`
 	// Completed is true when the operation with that generation has succeeded, although the status reports a later generation.
 	Completed bool `json:"completed,omitempty"`
 }

@@ -47,9 +47,6 @@ type State struct {
 	// HandBack is the generation of the Etcd at which it began to be handed back to etcd-druid. 0: it is not handed back. -1: it is,
 	// and the generation cannot be read.
 	HandBack int64 `json:"handBack,omitempty"`
-	// Certificates are the checksums of the certificates of the user that the pods mount. Nil: there are none, or an earlier operator accepted
-	// the generation.
-	Certificates *Certificates `json:"certificates,omitempty"`
 	// EtcdVersion is the minor version of etcd, such as 3.5, that was rendered last. Empty: nothing was rendered, or an earlier operator
 	// rendered images of 3.4.
 	EtcdVersion string `json:"etcdVersion,omitempty"`
@@ -125,7 +122,7 @@ func decode(text string) (s State, err error) {
 
 // keys are the keys of the record.
 var keys = []string{
-	"version", "accepted", "replicas", "size", "started", "initialClusterToken", "tls", "rotation", "restore", "verified", "retained", "snapshot", "finalSnapshot", "evidence", "handBack", "certificates", "etcdVersion",
+	"version", "accepted", "replicas", "size", "started", "initialClusterToken", "tls", "rotation", "restore", "verified", "retained", "snapshot", "finalSnapshot", "evidence", "handBack", "etcdVersion",
 }
 
 // Encode returns the annotations that record the state. The annotation of the store is left out if Store is nil.

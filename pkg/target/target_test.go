@@ -5,7 +5,7 @@
 package target_test
 
 import (
-	"cmp"
+	"slices"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -543,61 +543,104 @@ var _ = Describe("ResolveTLS", func() {
 
 var _ = Describe("ResolveCertificates", func() {
 	const first, second = "e2ddcb9f", "0a7c1a5b"
+	var (
+		t *target.Target
+		o etcdcluster.Observation
+		// checksum is that of the first certificates.
+		checksum string
+	)
 
-	DescribeTable("compares the certificates of the user with the recorded ones",
-		func(change func(*etcdcluster.Observation), expected *state.Certificates) {
-			t, o := target.ForNewest(fixture.Etcd(fixture.WithTLS())), running()
-			o.State.Accepted.Generation = t.Stored.Generation - 1
-			o.Secrets = nil
-			for _, use := range helper.NeededSecrets(t.Etcd) {
-				o.Secrets = append(o.Secrets, etcdcluster.Secret{Name: use.Name, Exists: true, CertificatesChecksum: first})
-			}
-			t.ResolveCertificates(o)
-			Expect(t.Certificates).To(HaveField("First", MatchRegexp("^[0-9a-f]{64}$")))
-			o.State.Certificates = &state.Certificates{First: t.Certificates.First}
-			change(&o)
-			t.ResolveCertificates(o)
-			if expected == nil {
-				Expect(t.Certificates).To(BeNil())
+	BeforeEach(func() {
+		t, o = target.ForNewest(fixture.Etcd(fixture.WithTLS())), running()
+		t.Etcd.Spec.Etcd.ClientUrlTLS.TLSCASecretRef.DataKey = nil
+		t.Accepted = &state.Accepted{CADataKeys: map[string]string{"client-ca": "bundle.crt"}}
+		o.Secrets = []etcdcluster.Secret{{Name: "other", Exists: true, CertificateChecksums: map[string]string{"tls.crt": first}}}
+		for _, use := range helper.TLSSecrets(t.Etcd) {
+			o.Secrets = append(o.Secrets, etcdcluster.Secret{
+				Name: use.Name, Exists: true, CertificateChecksums: map[string]string{"tls.crt": first, "ca.crt": first, "bundle.crt": first},
+				Certificates: []etcdcluster.Certificate{{Key: "tls.crt", NotBefore: now.Add(-time.Hour)}},
+			})
+		}
+		Expect(t.ResolveCertificates(o, now)).To(BeZero())
+		Expect(t.RenewedCertificates()).To(BeEmpty())
+		checksum = t.Certificates.First
+		Expect(checksum).To(MatchRegexp("^[0-9a-f]{64}$"))
+		o.State.Accepted.Certificates = t.Certificates
+	})
+
+	change := func(name, key string) {
+		GinkgoHelper()
+		for i := range o.Secrets {
+			if o.Secrets[i].Name == name {
+				o.Secrets[i].CertificateChecksums[key] = second
 
 				return
 			}
-			Expect(t.Certificates).To(HaveField("First", Equal(cmp.Or(expected.First, o.State.Certificates.First))))
-			if expected.Renewed == "" {
-				Expect(t.RenewedCertificates()).To(BeEmpty())
-			} else {
-				Expect(t.RenewedCertificates()).NotTo(BeEmpty())
-			}
-		},
-		Entry("if they are the same", func(*etcdcluster.Observation) {}, &state.Certificates{}),
-		Entry("if one is renewed", func(o *etcdcluster.Observation) { o.Secrets[1].CertificatesChecksum = second }, &state.Certificates{Renewed: "yes"}),
-		Entry("if the first ones return", func(o *etcdcluster.Observation) { o.State.Certificates.Renewed = "before" }, &state.Certificates{}),
-		Entry("if a Secret is missing", func(o *etcdcluster.Observation) {
-			o.Secrets[1].Exists, o.Secrets[0].CertificatesChecksum = false, second
-		}, &state.Certificates{}),
-		Entry("if a Secret is missing after a renewal", func(o *etcdcluster.Observation) { o.State.Certificates.Renewed, o.Secrets = "before", nil }, &state.Certificates{Renewed: "yes"}),
-		Entry("if the Secrets contain no certificates", func(o *etcdcluster.Observation) {
-			for i := range o.Secrets {
-				o.Secrets[i].CertificatesChecksum = ""
-			}
-		}, nil),
-		Entry("if an earlier operator accepted the generation", func(o *etcdcluster.Observation) {
-			o.State.Accepted.Generation, o.State.Certificates = o.State.Accepted.Generation+1, nil
-		}, nil),
+		}
+		Fail("no Secret " + name)
+	}
+
+	DescribeTable("finds a renewal", func(name, key string) {
+		change(name, key)
+		Expect(t.ResolveCertificates(o, now)).To(BeZero())
+		Expect(t.Certificates).To(HaveField("First", checksum))
+		Expect(t.RenewedCertificates()).To(MatchRegexp("^[0-9a-f]{64}$"))
+	},
+		Entry("of a server", "client-server", "tls.crt"),
+		Entry("of a client", "client-client", "tls.crt"),
+		Entry("of a CA under its usual key", "peer-ca", "ca.crt"),
+		Entry("of a CA under the key that the pods mount", "client-ca", "bundle.crt"),
+		Entry("of the sidecar", "backup-server", "tls.crt"),
 	)
 
-	It("does not record certificates that the operator issues", func() {
-		etcd := fixture.Etcd(fixture.WithName("test"))
-		etcd.Spec.Etcd.EnableTLS = new(true)
-		t, o := target.ForNewest(etcd), running()
-		Expect(t.ResolveTLS(o, now)).To(Succeed())
-		t.SetSecrets(secrets.Names{ClientCA: "ca", Server: "server", Client: "client", PeerCA: "peer-ca", Peer: "peer"})
-		t.ResolveCertificates(o)
-		Expect(t.Certificates).To(BeNil())
+	DescribeTable("restarts nothing", func(change func(), expected func() *state.Certificates) {
+		change()
+		Expect(t.ResolveCertificates(o, now)).To(BeZero())
+		Expect(t.Certificates).To(Equal(expected()))
+	},
+		Entry("if nothing changed", func() {}, func() *state.Certificates { return &state.Certificates{First: checksum} }),
+		Entry("if a key changed that the pods do not mount", func() { change("client-ca", "ca.crt"); change("other", "tls.crt") }, func() *state.Certificates { return &state.Certificates{First: checksum} }),
+		Entry("if a Secret is missing", func() {
+			change("client-server", "tls.crt")
+			o.Secrets = slices.DeleteFunc(o.Secrets, func(secret etcdcluster.Secret) bool { return secret.Name == "peer-ca" })
+		}, func() *state.Certificates { return &state.Certificates{First: checksum} }),
+		Entry("if a Secret contains no certificate after a renewal", func() {
+			o.State.Accepted.Certificates = &state.Certificates{First: checksum, Renewed: second}
+			o.Secrets[1].CertificateChecksums = nil
+		}, func() *state.Certificates { return &state.Certificates{First: checksum, Renewed: second} }),
+		Entry("if nothing is recorded", func() { o.State.Accepted.Certificates = nil }, func() *state.Certificates { return &state.Certificates{First: checksum} }),
+		Entry("if nothing is recorded and pods have the checksum", func() {
+			o.State.Accepted.Certificates, o.Pods = nil, []etcdcluster.Pod{{}, {CertificatesChecksum: checksum}}
+		}, func() *state.Certificates { return &state.Certificates{Renewed: checksum} }),
+		Entry("if nothing is accepted yet", func() { o.State.Accepted = nil }, func() *state.Certificates { return &state.Certificates{First: checksum} }),
+		Entry("if the spec names no certificates", func() { t.Etcd = fixture.Etcd() }, func() *state.Certificates { return nil }),
+		Entry("if the operator issues the certificates", func() {
+			t.Etcd = fixture.Etcd()
+			t.TLS = state.TLSModes{Client: state.ModeManaged, Peer: state.ModeManaged}
+			t.SetSecrets(secrets.Names{ClientCA: "client-ca", Server: "client-server", Client: "client-client", PeerCA: "peer-ca", Peer: "peer-server"})
+			Expect(helper.TLSSecrets(t.Etcd)).NotTo(BeEmpty())
+		}, func() *state.Certificates { return nil }),
+	)
+
+	It("waits a minute for other renewals", func() {
+		change("client-server", "tls.crt")
+		o.Secrets[3].Certificates[0].NotBefore = now.Add(-20 * time.Second)
+		Expect(t.ResolveCertificates(o, now)).To(Equal(40 * time.Second))
+		Expect(t.RenewedCertificates()).To(BeEmpty())
+		Expect(t.ResolveCertificates(o, now.Add(40*time.Second))).To(BeZero())
+		Expect(t.RenewedCertificates()).NotTo(BeEmpty())
+
+		o.Secrets[3].Certificates[0].NotBefore = now.Add(time.Hour)
+		Expect(t.ResolveCertificates(o, now)).To(BeZero(), "the certificate is not valid yet")
+	})
+
+	It("returns to the first certificates", func() {
+		o.State.Accepted.Certificates = &state.Certificates{First: checksum, Renewed: second}
+		Expect(t.ResolveCertificates(o, now)).To(BeZero())
+		Expect(t.Certificates).To(Equal(&state.Certificates{First: checksum}))
 	})
 
 	It("finds pods with other certificates", func() {
-		t, o := target.ForNewest(fixture.Etcd(fixture.WithTLS())), running()
 		o.Pods = []etcdcluster.Pod{{}, {}}
 		Expect(t.HasNewerSecrets(o)).To(BeFalse())
 		t.Certificates = &state.Certificates{First: first, Renewed: second}

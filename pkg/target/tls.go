@@ -5,13 +5,16 @@
 package target
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
@@ -58,59 +61,83 @@ func (t *Target) SetSecrets(names secrets.Names) {
 	t.Etcd = secrets.Effective(t.Etcd, t.TLS, names)
 }
 
-// ResolveCertificates compares the certificates of the user with the recorded ones. The members read certificates once, so that they must
-// restart after a renewal in place. A generation that an earlier operator accepted has no record and stays without one: its members would
-// restart because of the new operator. If a Secret is missing, the recorded checksums remain.
-func (t *Target) ResolveCertificates(o etcdcluster.Observation) {
-	recorded := o.State.Certificates
-	checksum, known := t.certificatesChecksum(o)
+// renewalPause is the time after the start of the validity of a certificate in which the operator waits for other renewals. Controllers renew
+// the certificates of one Etcd seconds apart, and each rollout restarts all members.
+const renewalPause = time.Minute
+
+// ResolveCertificates compares the certificates of the user with the recorded ones. etcd-wrapper and the HTTPS server of the sidecar read
+// their certificates once, so that the members must restart after a renewal in place. If a certificate is missing, the record remains. If
+// nothing is recorded yet, the certificates are recorded, and restart nothing. It returns the time after which a renewal can be rolled out,
+// or 0.
+func (t *Target) ResolveCertificates(o etcdcluster.Observation, now time.Time) time.Duration {
+	t.KeepCertificates(o)
+	recorded, uses := t.Certificates, t.userCertificates()
+	if len(uses) == 0 {
+		t.Certificates = nil
+
+		return 0
+	}
+	checksum, newest := t.certificatesChecksum(o, uses)
 	switch {
-	case !known:
-		t.Certificates = recorded
 	case checksum == "":
-		t.Certificates = nil
-	case recorded == nil && o.State.Accepted != nil && o.State.Accepted.Generation == t.Stored.Generation:
-		t.Certificates = nil
+		return 0
+	case recorded == nil && slices.ContainsFunc(o.Pods, func(pod etcdcluster.Pod) bool { return pod.CertificatesChecksum != "" }):
+		t.Certificates = &state.Certificates{Renewed: checksum} // the record was lost, and the template must keep the annotation
 	case recorded == nil || recorded.First == checksum:
 		t.Certificates = &state.Certificates{First: checksum}
+	case recorded.Renewed == checksum:
+	case now.Sub(newest) >= 0 && now.Sub(newest) < renewalPause:
+		return renewalPause - now.Sub(newest)
 	default:
 		t.Certificates = &state.Certificates{First: recorded.First, Renewed: checksum}
 	}
+
+	return 0
 }
 
-// KeepCertificates keeps the recorded checksums. They describe the running pods also after a renewal that was not observed yet.
-func (t *Target) KeepCertificates(o etcdcluster.Observation) { t.Certificates = o.State.Certificates }
+// KeepCertificates keeps the recorded checksums. They describe the pod template also after a renewal that was not rolled out yet.
+func (t *Target) KeepCertificates(o etcdcluster.Observation) {
+	t.Certificates = nil
+	if o.State.Accepted != nil {
+		t.Certificates = o.State.Accepted.Certificates
+	}
+}
 
-// certificatesChecksum returns one checksum of all certificates of the user that the pods mount. It is empty if there are none. It returns
-// false if a Secret is not known.
-func (t *Target) certificatesChecksum(o etcdcluster.Observation) (checksum string, known bool) {
-	byName := map[string]etcdcluster.Secret{}
+// userCertificates returns the Secrets with certificates of the user that the pods mount.
+func (t *Target) userCertificates() []helper.SecretUse {
+	return slices.DeleteFunc(helper.TLSSecrets(t.Etcd), func(use helper.SecretUse) bool { return t.Secrets.Contains(use.Name) })
+}
+
+// certificatesChecksum returns one checksum of all certificates of the user that the pods mount, and the latest start of their validity. The
+// checksum is empty if one of them is missing.
+func (t *Target) certificatesChecksum(o etcdcluster.Observation, uses []helper.SecretUse) (checksum string, newest time.Time) {
+	secrets := map[string]etcdcluster.Secret{}
 	for _, secret := range o.Secrets {
-		byName[secret.Name] = secret
+		secrets[secret.Name] = secret
 	}
-	var names []string
-	for _, use := range helper.NeededSecrets(t.Etcd) {
-		if !t.Secrets.Contains(use.Name) {
-			names = append(names, use.Name)
+	var lines []string
+	for _, use := range uses {
+		keys := slices.DeleteFunc(slices.Clone(use.Keys), func(key string) bool { return key == corev1.TLSPrivateKeyKey })
+		if len(keys) == 0 {
+			keys = []string{cmp.Or(t.Accepted.CADataKeys[use.Name], "ca.crt")} // as the pods are rendered
+		}
+		for _, key := range keys {
+			found := secrets[use.Name].CertificateChecksums[key]
+			if found == "" {
+				return "", time.Time{}
+			}
+			lines = append(lines, use.Name+"/"+key+"="+found)
+		}
+		for _, certificate := range secrets[use.Name].Certificates {
+			if certificate.NotBefore.After(newest) {
+				newest = certificate.NotBefore
+			}
 		}
 	}
-	slices.Sort(names)
-	hash, found := sha256.New(), false
-	for _, name := range slices.Compact(names) {
-		secret, isRead := byName[name]
-		if !isRead || !secret.Exists {
-			return "", false
-		}
-		if secret.CertificatesChecksum != "" {
-			_, _ = fmt.Fprintf(hash, "%s=%s\n", name, secret.CertificatesChecksum)
-			found = true
-		}
-	}
-	if !found {
-		return "", true
-	}
+	slices.Sort(lines)
+	sum := sha256.Sum256([]byte(strings.Join(slices.Compact(lines), "\n")))
 
-	return hex.EncodeToString(hash.Sum(nil)), true
+	return hex.EncodeToString(sum[:]), newest
 }
 
 // RenewedCertificates returns the checksum of the certificates of the user after a renewal in place. It is empty if there was no renewal.
@@ -123,7 +150,7 @@ func (t *Target) RenewedCertificates() string {
 }
 
 // HasNewerSecrets is true if a pod mounts other Secrets than the operator provides now: a certificate was renewed, or its CA is being rotated.
-// It is also true if the user has renewed a certificate in place since a pod started.
+// It is also true if a pod has another checksum of the certificates of the user than the pod template.
 func (t *Target) HasNewerSecrets(o etcdcluster.Observation) bool {
 	for _, pod := range o.Pods {
 		if pod.CertificatesChecksum != t.RenewedCertificates() {

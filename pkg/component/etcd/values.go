@@ -17,10 +17,6 @@ import (
 // configuration creates a new revision.
 const AnnotationChecksum = "checksum/etcd-configmap"
 
-// AnnotationCertificates is the key of an annotation of the pod template with the checksum of the certificates that the user provides. It is
-// set after the first renewal in place. A changed checksum creates a new revision.
-const AnnotationCertificates = "checksum/etcd-certificates"
-
 // Values are the input of the rendering of the objects of one Etcd.
 type Values struct {
 	// Name is the name of the Etcd, of its StatefulSet, ServiceAccount and PodDisruptionBudget.

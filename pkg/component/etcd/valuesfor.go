@@ -106,7 +106,7 @@ func podValuesFor(etcd *druidv1alpha1.Etcd, in Input) PodValues {
 	constraints := etcd.Spec.SchedulingConstraints
 	var annotations map[string]string
 	if in.CertificatesChecksum != "" {
-		annotations = map[string]string{AnnotationCertificates: in.CertificatesChecksum}
+		annotations = map[string]string{druidv1alpha1.PodAnnotationCertificates: in.CertificatesChecksum}
 	}
 
 	return PodValues{

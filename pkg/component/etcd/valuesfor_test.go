@@ -111,12 +111,12 @@ var _ = Describe("ValuesFor", func() {
 
 	It("annotates pods with the checksum of renewed certificates, which replaces an annotation of the spec", func() {
 		in := inputOf(func(obj *druidv1alpha1.Etcd) {
-			obj.Spec.Annotations = map[string]string{"checksum/etcd-certificates": "spec", "b": "spec"}
+			obj.Spec.Annotations = map[string]string{"etcd-druid.extensions.gardener.cloud/certificates": "spec", "b": "spec"}
 		})()
 		in.CertificatesChecksum = "renewed"
 		values, err := etcd.ValuesFor(in)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(values.Pod.Annotations).To(Equal(map[string]string{"checksum/etcd-certificates": "renewed", "b": "spec"}))
+		Expect(values.Pod.Annotations).To(Equal(map[string]string{"etcd-druid.extensions.gardener.cloud/certificates": "renewed", "b": "spec"}))
 	})
 })
 

@@ -6,7 +6,7 @@ package etcd_test
 
 import (
 	"context"
-	"strings"
+	"encoding/pem"
 
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 	"github.com/gardener/gardener-extension-etcd-druid/test/kube"
@@ -33,7 +32,7 @@ func withUserCertificates(replicas int32) func(*kube.Cluster) {
 
 // certificates are the data of a Secret. No component parses them.
 func certificates(content string) map[string][]byte {
-	certificate := []byte("-----BEGIN CERTIFICATE-----\n" + content)
+	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte(content)})
 
 	return map[string][]byte{"ca.crt": certificate, "tls.crt": certificate, "tls.key": {1}}
 }
@@ -60,7 +59,7 @@ var _ = Describe("Certificates that the user renews in place", func() {
 		By("renewing a private key or another key of the Secret alone")
 		secret := &corev1.Secret{}
 		must(k.Client(nil).Get(ctx, client.ObjectKey{Namespace: "demo", Name: etcdDruidSecrets[0]}, secret))
-		secret.Data["tls.key"], secret.Data["comment"] = []byte{2}, []byte("text")
+		secret.Data["tls.key"], secret.Data["other.crt"] = []byte{2}, certificates("other")["tls.crt"]
 		must(k.Client(nil).Update(ctx, secret))
 		startOperator(k, nil).run()
 		Expect(k.PodsCreated).To(Equal(4))
@@ -92,28 +91,24 @@ var _ = Describe("Certificates that the user renews in place", func() {
 		succeeded(3, 10)(k)
 	})
 
-	It("restart no member of a generation that an earlier operator accepted, until the next one is accepted", func() {
+	It("restart no member because of an operator that begins to record them", func() {
 		k := newCluster()
 		withUserCertificates(1)(k)
 		startOperator(k, nil).run()
-		mr := &resourcesv1alpha1.ManagedResource{}
-		must(k.Client(nil).Get(ctx, client.ObjectKey{Namespace: "demo", Name: "druid-main"}, mr))
-		var err error
-		mr.Annotations, err = state.Update(mr.Annotations, func(s *state.State) {
-			Expect(s.Certificates).NotTo(BeNil())
-			s.Certificates = nil
-		})
-		Expect(err).NotTo(HaveOccurred())
-		must(k.Client(nil).Update(ctx, mr))
-
+		dropRecord := func() {
+			GinkgoHelper()
+			mr := &resourcesv1alpha1.ManagedResource{}
+			must(k.Client(nil).Get(ctx, client.ObjectKey{Namespace: "demo", Name: "druid-main"}, mr))
+			var err error
+			mr.Annotations, err = state.Update(mr.Annotations, func(s *state.State) {
+				Expect(s.Accepted.Certificates).NotTo(BeNil())
+				s.Accepted.Certificates = nil
+			})
+			Expect(err).NotTo(HaveOccurred())
+			must(k.Client(nil).Update(ctx, mr))
+		}
+		dropRecord()
 		renewInPlace("second")(k)
-		startOperator(k, nil).run()
-		succeeded(1, 1)(k)
-
-		By("accepting another generation, which restarts no member")
-		update(func(etcd *druidv1alpha1.Etcd) {
-			etcd.Spec.Etcd.ClientService = &druidv1alpha1.ClientService{Annotations: map[string]string{"a": "b"}}
-		})(k)
 		startOperator(k, nil).run()
 		succeeded(1, 1)(k)
 
@@ -121,7 +116,33 @@ var _ = Describe("Certificates that the user renews in place", func() {
 		renewInPlace("third")(k)
 		startOperator(k, nil).run()
 		succeeded(1, 2)(k)
-		must(k.Client(nil).Get(ctx, client.ObjectKey{Namespace: "demo", Name: "druid-main"}, mr))
-		Expect(strings.Count(mr.Annotations[druidv1alpha1.ManagedResourceAnnotationState], `"renewed":`)).To(Equal(1))
+
+		By("losing the record while pods have the annotation")
+		dropRecord()
+		startOperator(k, nil).run()
+		succeeded(1, 2)(k)
+		renewInPlace("fourth")(k)
+		startOperator(k, nil).run()
+		succeeded(1, 3)(k)
+	})
+
+	It("keep the members running while a Secret contains no certificate", func() {
+		k := newCluster()
+		withUserCertificates(1)(k)
+		startOperator(k, nil).run()
+		renewInPlace("second")(k)
+		startOperator(k, nil).run()
+		succeeded(1, 2)(k)
+
+		secret := &corev1.Secret{}
+		must(k.Client(nil).Get(ctx, client.ObjectKey{Namespace: "demo", Name: etcdDruidSecrets[0]}, secret))
+		secret.Data["ca.crt"] = []byte("no certificate")
+		must(k.Client(nil).Update(ctx, secret))
+		startOperator(k, nil).run()
+		succeeded(1, 2)(k)
+
+		renewInPlace("third")(k)
+		startOperator(k, nil).run()
+		succeeded(1, 3)(k)
 	})
 })

@@ -18,7 +18,7 @@ import (
 )
 
 // fingerprintOf returns a text that two observations of an Etcd have in common if nothing has happened between them. It leaves out what
-// changes with every write of the operator, such as UIDs, resource versions, checksums and times. Otherwise each round of an endless
+// changes with every write of the operator, such as UIDs, resource versions, checksums of renderings and times. Otherwise each round of an endless
 // loop would count as progress. It leaves out what changes continuously, such as revisions and sizes of the database, and texts that
 // members report, such as names.
 func fingerprintOf(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) string {
@@ -44,7 +44,7 @@ func fingerprintOf(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) string {
 		write(hash, "lease", lease.Name, lease.Exists, lease.Holder != "", lease.Store)
 	}
 	for _, secret := range o.Secrets {
-		write(hash, "secret", secret.Name, secret.Exists, secret.Keys, secret.CertificatesChecksum)
+		write(hash, "secret", secret.Name, secret.Exists, secret.Keys, secret.CertificateChecksums)
 	}
 	writeGardener(hash, o.Gardener)
 	writeMembers(hash, etcd.Spec.Replicas, o.Etcd)

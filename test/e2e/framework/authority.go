@@ -7,7 +7,6 @@ package framework
 import (
 	"crypto/tls"
 	"crypto/x509"
-	"time"
 
 	secretsutils "github.com/gardener/gardener/pkg/utils/secrets"
 	. "github.com/onsi/ginkgo/v2"
@@ -50,16 +49,6 @@ func (a Authority) Client(name string) *corev1.Secret {
 	return certificateSecret(name, generate(&secretsutils.CertificateSecretConfig{
 		Name: name, CommonName: name, CertType: secretsutils.ClientCert, SigningCA: a.certificate,
 	}))
-}
-
-// ShortClient returns a Secret with a certificate for clients, and the time at which it expires.
-func (a Authority) ShortClient(name string, validity time.Duration) (*corev1.Secret, time.Time) {
-	GinkgoHelper()
-	certificate := generate(&secretsutils.CertificateSecretConfig{
-		Name: name, CommonName: name, CertType: secretsutils.ClientCert, SigningCA: a.certificate, Validity: &validity,
-	})
-
-	return certificateSecret(name, certificate), certificate.Certificate.NotAfter
 }
 
 // ClientConfig returns the configuration of a client that trusts the CA and expects this server name. It has no client

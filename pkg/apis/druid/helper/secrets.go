@@ -28,6 +28,16 @@ type SecretUse struct {
 // omitted, and TLS references while TLS is disabled. The client certificates of spec.etcd.peerUrlTls and spec.backup.tls are
 // also omitted, because no pod mounts them. A Secret that is needed twice appears twice.
 func NeededSecrets(etcd *druidv1alpha1.Etcd) []SecretUse {
+	uses := TLSSecrets(etcd)
+	if store := etcd.Spec.Backup.Store; store != nil && store.SecretRef != nil && store.SecretRef.Name != "" {
+		uses = append(uses, SecretUse{Name: store.SecretRef.Name, Field: field.NewPath("spec", "backup", "store", "secretRef").String()})
+	}
+
+	return uses
+}
+
+// TLSSecrets are the Secrets with certificates that pods need.
+func TLSSecrets(etcd *druidv1alpha1.Etcd) []SecretUse {
 	var uses []SecretUse
 
 	spec := field.NewPath("spec")
@@ -41,9 +51,6 @@ func NeededSecrets(etcd *druidv1alpha1.Etcd) []SecretUse {
 	}
 	if tls := BackupTLS(etcd); tls != nil && etcd.Spec.Backup.TLS != nil {
 		uses = append(uses, serverSecrets(*tls, spec.Child("backup", "tls"))...)
-	}
-	if store := etcd.Spec.Backup.Store; store != nil && store.SecretRef != nil {
-		uses = append(uses, SecretUse{Name: store.SecretRef.Name, Field: spec.Child("backup", "store", "secretRef").String()})
 	}
 
 	return slices.DeleteFunc(uses, func(use SecretUse) bool { return use.Name == "" })

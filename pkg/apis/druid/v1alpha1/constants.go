@@ -138,6 +138,9 @@ const (
 	ManagedResourceAnnotationState = "etcd-druid.extensions.gardener.cloud/state"
 	// ManagedResourceAnnotationStore is the key, on the ManagedResource of an Etcd, of the store that was first used.
 	ManagedResourceAnnotationStore = "etcd-druid.extensions.gardener.cloud/store"
+	// PodAnnotationCertificates is the key, on a pod and in the pod template, of the checksum of the certificates of the user. It is set after
+	// the first renewal in place. A changed checksum restarts the members.
+	PodAnnotationCertificates = "etcd-druid.extensions.gardener.cloud/certificates"
 	// LeaseAnnotationStore is the key, on a Lease of snapshots, of the store that contains them, as text.
 	LeaseAnnotationStore = "etcd-druid.extensions.gardener.cloud/store"
 	// LeaseAnnotationAwaitsReset is a key on the Lease of full snapshots. With the value `true`, the Lease may record a snapshot from a time at
