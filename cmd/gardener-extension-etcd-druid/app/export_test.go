@@ -4,6 +4,9 @@
 
 package app
 
+// AccountsFor is accountsFor.
+var AccountsFor = accountsFor
+
 // DefaultEtcdVersion is defaultEtcdVersion.
 var DefaultEtcdVersion = defaultEtcdVersion
 

@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -35,8 +36,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/test/integration/environment"
 )
 
@@ -86,7 +90,8 @@ func webhooks() *admissionregistrationv1.ValidatingWebhookConfiguration {
 }
 
 // runAsEtcdDruid starts the operator with the arguments, files and ServiceAccount of the Deployment. Folders and addresses differ,
-// because the operator does not run in a container. It returns the URL of the metrics server.
+// because the operator does not run in a container. The API server calls the webhook of gardenlet at the address of the operator. It
+// returns the URL of the metrics server.
 func runAsEtcdDruid(ctx context.Context, deployment *appsv1.Deployment) (*gexec.Session, string) {
 	GinkgoHelper()
 
@@ -116,14 +121,15 @@ func runAsEtcdDruid(ctx context.Context, deployment *appsv1.Deployment) (*gexec.
 		return nil
 	}
 
-	metrics := environment.FreePort()
-	relocate := strings.NewReplacer("port: 10250", fmt.Sprintf("port: %d", environment.FreePort()), "/etc/webhook-server-tls", filepath.Join(root, "/etc/webhook-server-tls"))
+	metrics, webhookPort := environment.FreePort(), environment.FreePort()
+	relocate := strings.NewReplacer("port: 10250", fmt.Sprintf("port: %d", webhookPort), "/etc/webhook-server-tls", filepath.Join(root, "/etc/webhook-server-tls"))
 	for _, mount := range pod.Containers[0].VolumeMounts {
 		Expect(os.MkdirAll(filepath.Join(root, mount.MountPath), 0o700)).To(Succeed())
 		for name, content := range mounted(mount.Name) {
 			Expect(os.WriteFile(filepath.Join(root, mount.MountPath, name), []byte(relocate.Replace(string(content))), 0o600)).To(Succeed())
 		}
 	}
+	authority := writeLoopbackCertificate(filepath.Join(root, "/etc/webhook-server-tls"))
 	var args []string
 	for _, arg := range pod.Containers[0].Args {
 		args = append(args, strings.ReplaceAll(arg, "=/", "="+root+"/"))
@@ -140,12 +146,42 @@ func runAsEtcdDruid(ctx context.Context, deployment *appsv1.Deployment) (*gexec.
 	Expect(os.WriteFile(filepath.Join(root, "kubeconfig"), kubeconfig, 0o600)).To(Succeed())
 
 	command := exec.Command(binary, args...)
-	command.Env = []string{"KUBECONFIG=" + filepath.Join(root, "kubeconfig")}
+	// In a pod, a file next to the token contains the namespace.
+	command.Env = []string{"KUBECONFIG=" + filepath.Join(root, "kubeconfig"), "LEADER_ELECTION_NAMESPACE=garden"}
 	session, err := gexec.Start(command, GinkgoWriter, GinkgoWriter)
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() { Eventually(session.Interrupt(), 30*time.Second).Should(gexec.Exit()) })
 
+	// The Service of the webhook has no endpoints here.
+	configuration := webhooks()
+	_, err = controllerutil.CreateOrPatch(ctx, env.Client, configuration, func() error {
+		for i := range configuration.Webhooks {
+			config := &configuration.Webhooks[i].ClientConfig
+			config.URL, config.CABundle = new(fmt.Sprintf("https://127.0.0.1:%d%s", webhookPort, *config.Service.Path)), authority
+			config.Service = nil
+		}
+
+		return nil
+	})
+	Expect(err).NotTo(HaveOccurred())
+
 	return session, fmt.Sprintf("http://127.0.0.1:%d", metrics)
+}
+
+// writeLoopbackCertificate writes a server certificate for the loopback interface into the folder, and returns the CA.
+func writeLoopbackCertificate(folder string) []byte {
+	GinkgoHelper()
+
+	ca, err := (&secretsutils.CertificateSecretConfig{Name: "ca", CommonName: "ca", CertType: secretsutils.CACert}).GenerateCertificate()
+	Expect(err).NotTo(HaveOccurred())
+	leaf, err := (&secretsutils.CertificateSecretConfig{
+		Name: "loopback", CommonName: "loopback", CertType: secretsutils.ServerCert, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, SigningCA: ca,
+	}).GenerateCertificate()
+	Expect(err).NotTo(HaveOccurred())
+	Expect(os.WriteFile(filepath.Join(folder, "tls.crt"), leaf.CertificatePEM, 0o600)).To(Succeed())
+	Expect(os.WriteFile(filepath.Join(folder, "tls.key"), leaf.PrivateKeyPEM, 0o600)).To(Succeed())
+
+	return ca.CertificatePEM
 }
 
 func get(url string) string {
@@ -167,11 +203,10 @@ var _ = Describe("The etcd-druid of gardenlet", func() {
 		startFakeControllers(true)
 		env.InstallChart(ctx, env.Namespace(ctx, "rights"), map[string]any{
 			"replicaCount": 0, "additionalServiceAccounts": []any{map[string]any{"name": "etcd-druid", "namespace": "garden"}},
+			"protection": map[string]any{"exemptUsers": []any{"exempt"}}, // of the policies of the chart
 		})
 		env.AwaitTrust(ctx, "garden", "etcd-druid", "")
 		deployment := bootstrap(ctx)
-		// The webhook calls a Service, which has no endpoints here.
-		Expect(env.Client.Delete(ctx, webhooks())).To(Succeed())
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Labels: deployment.Spec.Template.Labels}, Spec: deployment.Spec.Template.Spec}
 		hostname, err := os.Hostname()
 		Expect(err).NotTo(HaveOccurred())
@@ -192,6 +227,14 @@ var _ = Describe("The etcd-druid of gardenlet", func() {
 		etcd := newEtcd(ctx)
 		awaitReconciled(ctx, etcd)
 		Expect(get(address + "/ownership")).To(Equal("acting\n"))
+
+		By("changing the objects with gardener-resource-manager, through the webhook of gardenlet")
+		change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.Metrics = new(druidv1alpha1.MetricsLevel("extensive")) })
+		awaitReconciled(ctx, etcd)
+		configMap := &corev1.ConfigMap{}
+		Expect(env.Client.Get(ctx, client.ObjectKey{Namespace: etcd.Namespace, Name: helper.ConfigMapName(etcd)}, configMap)).To(Succeed())
+		configMap.Data = nil
+		Expect(env.ClientOf("exempt").Update(ctx, configMap)).To(MatchError(ContainSubstring(`admission webhook "etcdcomponents.webhooks.druid.gardener.cloud" denied the request`)))
 		Expect(operator.Out).NotTo(gbytes.Say("forbidden"))
 		Expect(operator.Err).NotTo(gbytes.Say("forbidden"))
 		Expect(env.Client.Delete(ctx, etcd)).To(Succeed())
