@@ -14,8 +14,9 @@ packages() {
 
 export UPDATE_GOLDEN=1
 packages charts cmd pkg | xargs go test
+go test ./test/e2e/framework # writes manifests of the local seed
 cd hack/seed
 packages internal | xargs go test
 cd ../..
 
-git status --short -- '*testdata*'
+git status --short -- '*testdata*' '*.golden.yaml'

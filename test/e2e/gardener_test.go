@@ -28,6 +28,7 @@ var _ = Describe("In the namespace of a shoot, the operator", func() {
 		Expect(err).NotTo(HaveOccurred())
 		etcd := &druidv1alpha1.Etcd{}
 		Expect(yaml.UnmarshalStrict(manifest, etcd)).To(Succeed())
+		etcd.Spec.Backup.Store.Prefix = entry + "/main" // gardener-resource-manager rejects an empty prefix
 		ns.Create(ctx, etcd)
 		ns.EventuallyReady(ctx, etcd)
 		Expect(framework.Condition(etcd, "StoreResolved").Message).To(ContainSubstring(entry + "/main"))

@@ -77,10 +77,12 @@ var _ = Describe("The etcd component of gardenlet", func() {
 			Expect(ns.ClaimUIDs(ctx)).To(Equal(claims), "the claim is the same")
 
 			By("deploying again without a change")
-			uid := ns.Pod(ctx, etcd).UID
+			pod := ns.Pod(ctx, etcd)
+			Expect(pod.Spec.Affinity).To(HaveField("NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms", HaveEach(
+				HaveField("MatchExpressions", ContainElement(HaveField("Key", "topology.kubernetes.io/zone"))))), "a webhook of gardener-resource-manager restricts the zones")
 			Expect(component.Deploy(ctx)).To(Succeed())
 			Expect(component.Wait(ctx)).To(Succeed(), ns.State)
-			Expect(ns.Pod(ctx, etcd).UID).To(Equal(uid))
+			Expect(ns.Pod(ctx, etcd).UID).To(Equal(pod.UID))
 
 			By("destroying")
 			Expect(component.Destroy(ctx)).To(Succeed())

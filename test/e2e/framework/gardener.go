@@ -7,10 +7,14 @@ package framework
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"time"
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
+	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
+	gardenerutils "github.com/gardener/gardener/pkg/utils/gardener"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -26,11 +30,12 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/provider"
 )
 
-// ApplyCluster writes the Cluster of the namespace like gardenlet, with this phase of the CA rotation of the shoot. The cleanup
-// deletes it.
+// ApplyCluster labels the namespace and writes its Cluster like gardenlet, with this phase of the CA rotation of the shoot. The
+// webhooks of gardener-resource-manager then apply to the namespace. The cleanup deletes the Cluster.
 func (ns *TestNamespace) ApplyCluster(ctx context.Context, phase gardencorev1beta1.CredentialsRotationPhase, initiatedAt *time.Time) {
 	GinkgoHelper()
 	requireSeed()
+	ns.labelAsShoot(ctx)
 
 	shoot := &gardencorev1beta1.Shoot{TypeMeta: metav1.TypeMeta{APIVersion: "core.gardener.cloud/v1beta1", Kind: "Shoot"}}
 	if initiatedAt != nil {
@@ -57,6 +62,35 @@ func (ns *TestNamespace) ApplyCluster(ctx context.Context, phase gardencorev1bet
 	}
 }
 
+// zones are the zones of the local seed.
+var zones = []string{"zone-n1", "zone-n2", "zone-n3"}
+
+// labelAsShoot sets the metadata that gardenlet sets on the namespace of a shoot which tolerates the failure of a zone.
+func (ns *TestNamespace) labelAsShoot(ctx context.Context) {
+	GinkgoHelper()
+
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns.Name}}
+	_, err := controllerutil.CreateOrPatch(ctx, ns.Client, namespace, func() error {
+		metav1.SetMetaDataLabel(&namespace.ObjectMeta, v1beta1constants.GardenRole, v1beta1constants.GardenRoleShoot)
+		metav1.SetMetaDataLabel(&namespace.ObjectMeta, resourcesv1alpha1.HighAvailabilityConfigConsider, "true")
+		metav1.SetMetaDataAnnotation(&namespace.ObjectMeta, resourcesv1alpha1.HighAvailabilityConfigFailureToleranceType, string(gardencorev1beta1.FailureToleranceTypeZone))
+		metav1.SetMetaDataAnnotation(&namespace.ObjectMeta, resourcesv1alpha1.HighAvailabilityConfigZones, strings.Join(zones, ","))
+
+		return nil
+	})
+	Expect(err).NotTo(HaveOccurred())
+}
+
+// Delete deletes an object unless it is gone. It confirms the deletion, as gardener-resource-manager requires it for the kinds of Gardener
+// and for the Etcds of shoots.
+func (f *Framework) Delete(ctx context.Context, object client.Object) error {
+	if err := gardenerutils.ConfirmDeletion(ctx, f.Client, object); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+
+	return client.IgnoreNotFound(f.Client.Delete(ctx, object))
+}
+
 // CreateBackupEntry creates a BackupBucket and a BackupEntry like gardenlet, and returns the name of the entry. The
 // bucket is the directory of the namespace in the Local store. The controllers of the provider extension run in this
 // process until the test ends.
@@ -81,7 +115,7 @@ func (ns *TestNamespace) CreateBackupEntry(ctx context.Context) string {
 
 	DeferCleanup(func(ctx SpecContext) {
 		for _, object := range []client.Object{entry, bucket} {
-			Expect(client.IgnoreNotFound(ns.Client.Delete(ctx, object))).To(Succeed())
+			Expect(ns.Delete(ctx, object)).To(Succeed())
 			Eventually(func() bool { return ns.IsGone(ctx, object) }).WithContext(ctx).WithTimeout(ReadyTimeout).WithPolling(PollInterval).Should(BeTrue(), ns.State)
 		}
 	})

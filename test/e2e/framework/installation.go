@@ -16,7 +16,10 @@ import (
 
 	gardencorev1 "github.com/gardener/gardener/pkg/apis/core/v1"
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	"github.com/gardener/gardener/pkg/chartrenderer"
+	gardenerutils "github.com/gardener/gardener/pkg/utils/gardener"
 	"github.com/gardener/gardener/pkg/utils/managedresources"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -55,23 +58,22 @@ func (f *Framework) Install(ctx context.Context, operator *Operator, namespace s
 	Expect(yaml.UnmarshalStrict(documents[1], deployment)).To(Succeed())
 	Expect(yaml.UnmarshalStrict(documents[2], registration)).To(Succeed())
 
-	for name, labels := range map[string]map[string]string{
-		"garden":  nil,
-		namespace: {"gardener.cloud/role": "extension", "controllerregistration.core.gardener.cloud/name": registration.Name},
-	} {
-		object := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
-		Expect(client.IgnoreAlreadyExists(f.Client.Create(ctx, object))).To(Succeed())
-	}
+	Expect(gardenerutils.ReconcileGardenNamespace(ctx, f.Client, "garden", zones, true, nil)).To(Succeed())
+	Expect(client.IgnoreAlreadyExists(f.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		Name: namespace,
+		Labels: map[string]string{
+			v1beta1constants.GardenRole: v1beta1constants.GardenRoleExtension, v1beta1constants.LabelControllerRegistrationName: registration.Name,
+			resourcesv1alpha1.HighAvailabilityConfigConsider: "true",
+		},
+		Annotations: map[string]string{resourcesv1alpha1.HighAvailabilityConfigZones: strings.Join(zones, ",")},
+	}}))).To(Succeed())
 
 	installed := operator.get(ctx)
 	installation := &Installation{Framework: f, Namespace: namespace, chart: deployment.Helm.RawChart, name: registration.Name, baseValues: map[string]any{
-		"image":                map[string]any{"ref": installed.Spec.Template.Spec.Containers[0].Image},
-		"imageVectorOverwrite": operator.ImageVector(ctx).Data[imageVectorKey],
-		// The seed has no webhook of gardener-resource-manager that mounts a token.
-		"serviceAccount": map[string]any{"automountToken": true},
-		// On the seed, gardener-resource-manager has a certificate instead of a ServiceAccount. It must be allowed to apply protected objects.
-		"protection": map[string]any{"exemptUsers": []any{"gardener-resource-manager", "seed:exempt"}, "drainers": []any{"seed:drainer"}},
-		"gardener":   map[string]any{"version": "v1.150.0", "seed": map[string]any{"name": "seed", "clusterIdentity": "seed"}, "garden": map[string]any{"clusterIdentity": "garden"}},
+		"image":                map[string]any{"ref": operator.ContainerImage(ctx)},
+		"imageVectorOverwrite": operator.ImageVector(ctx),
+		"protection":           map[string]any{"exemptUsers": []any{exemptUser}, "drainers": []any{drainer}},
+		"gardener":             map[string]any{"version": "v1.150.0", "seed": map[string]any{"name": "seed", "clusterIdentity": "seed"}, "garden": map[string]any{"clusterIdentity": "garden"}},
 	}}
 
 	operator.suspend(ctx, installed)
@@ -173,8 +175,13 @@ func (i *Installation) Remove(ctx context.Context) {
 
 // Ownership returns the response of each pod of the installation at /ownership: whether it acts or is standby.
 func (i *Installation) Ownership(ctx context.Context) []string {
+	return i.OwnershipIn(ctx, i.Namespace)
+}
+
+// OwnershipIn returns the response of each pod in the namespace at /ownership.
+func (f *Framework) OwnershipIn(ctx context.Context, namespace string) []string {
 	pods := &corev1.PodList{}
-	if err := i.Client.List(ctx, pods, client.InNamespace(i.Namespace)); err != nil {
+	if err := f.Client.List(ctx, pods, client.InNamespace(namespace)); err != nil {
 		return []string{err.Error()}
 	}
 

@@ -52,7 +52,7 @@ func (ns *TestNamespace) cleanUp(ctx SpecContext) {
 
 	etcds := ns.listEtcds(ctx)
 	for i := range etcds {
-		Expect(client.IgnoreNotFound(ns.Client.Delete(ctx, &etcds[i]))).To(Succeed())
+		Expect(ns.Delete(ctx, &etcds[i])).To(Succeed())
 	}
 
 	Eventually(ns.listEtcds).WithContext(ctx).WithTimeout(ReadyTimeout).WithPolling(PollInterval).Should(BeEmpty(), ns.State)

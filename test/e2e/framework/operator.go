@@ -50,6 +50,13 @@ func (o *Operator) get(ctx context.Context) *appsv1.Deployment {
 	return deployment
 }
 
+// ContainerImage returns the reference of the operator's own image.
+func (o *Operator) ContainerImage(ctx context.Context) string {
+	GinkgoHelper()
+
+	return o.get(ctx).Spec.Template.Spec.Containers[0].Image
+}
+
 // pods returns the pods that the selector of the Deployment matches, in any phase.
 func (o *Operator) pods(ctx context.Context) ([]corev1.Pod, error) {
 	deployment := &appsv1.Deployment{}
@@ -127,8 +134,15 @@ func (o *Operator) Restart(ctx context.Context) {
 
 const imageVectorKey = "images_overwrite.yaml"
 
-// ImageVector returns the ConfigMap with the images that overwrite the image vector of the operator.
-func (o *Operator) ImageVector(ctx context.Context) *corev1.ConfigMap {
+// ImageVector returns the image vector overwrite of the operator.
+func (o *Operator) ImageVector(ctx context.Context) string {
+	GinkgoHelper()
+
+	return o.imageVector(ctx).Data[imageVectorKey]
+}
+
+// imageVector returns the ConfigMap with the image vector overwrite.
+func (o *Operator) imageVector(ctx context.Context) *corev1.ConfigMap {
 	GinkgoHelper()
 
 	configMap := o.findImageVector(ctx)
@@ -210,7 +224,7 @@ func (o *Operator) OverrideImage(ctx context.Context, name, ref string) (undo fu
 	GinkgoHelper()
 	requireSeed()
 
-	content := o.ImageVector(ctx).Data[imageVectorKey]
+	content := o.ImageVector(ctx)
 
 	var vector struct {
 		Images []map[string]any `json:"images"`
@@ -233,7 +247,7 @@ func (o *Operator) OverrideImage(ctx context.Context, name, ref string) (undo fu
 func (o *Operator) writeImageVector(ctx context.Context, content string) {
 	GinkgoHelper()
 
-	configMap := o.ImageVector(ctx)
+	configMap := o.imageVector(ctx)
 	before := configMap.DeepCopy()
 	configMap.Data[imageVectorKey] = content
 	Expect(o.Client.Patch(ctx, configMap, client.MergeFrom(before))).To(Succeed())

@@ -11,7 +11,6 @@ import (
 	"embed"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -58,6 +57,13 @@ func (m Manager) EnsureManifests(ctx context.Context) error {
 		for _, crd := range crds {
 			args = append(args, "-f", filepath.Join(m.Gardener, crd))
 		}
+
+		webhooks, err := m.writeWebhooks()
+		if err != nil {
+			return err
+		}
+
+		args = append(args, "-f", webhooks)
 	}
 
 	for _, name := range []string{"storage.yaml", "coredns.yaml"} {
@@ -102,39 +108,6 @@ func (m Manager) EnsureProcesses(ctx context.Context) error {
 	return m.ensureResourceManager(ctx)
 }
 
-func (m Manager) ensureResourceManager(ctx context.Context) error {
-	config, err := m.render("resource-manager.yaml")
-	if err != nil {
-		return err
-	}
-
-	// gardener-resource-manager requires certificates for its webhook server, which the API server does not call here.
-	certs := filepath.Join(m.Layout.Run, "resource-manager-certs")
-	if err := os.MkdirAll(certs, 0o700); err != nil {
-		return err
-	}
-
-	for from, to := range map[string]string{"apiserver.crt": "tls.crt", "apiserver.key": "tls.key"} {
-		content, err := os.ReadFile(m.file(from))
-		if err != nil {
-			return err
-		}
-
-		if err := os.WriteFile(filepath.Join(certs, to), content, 0o600); err != nil { // #nosec G703 -- a folder of the seed
-			return err
-		}
-	}
-
-	kubeconfig := m.file("resource-manager.kubeconfig")
-
-	return m.Processes.Ensure(ctx, process.Spec{
-		Name:   resourceManager,
-		Args:   []string{m.ResourceManager, "--config=" + config},
-		Env:    []string{"KUBECONFIG=" + kubeconfig, "TARGET_KUBECONFIG=" + kubeconfig}, // it needs both outside a cluster
-		Inputs: []string{config},
-	})
-}
-
 // Missing returns why gardener-resource-manager is not ready. Empty means that it is ready, or that the cluster has
 // none.
 func (m Manager) Missing(ctx context.Context) (string, error) {
@@ -146,23 +119,7 @@ func (m Manager) Missing(ctx context.Context) (string, error) {
 		return "", err
 	}
 
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/healthz", m.Layout.ResourceManagerHealthPort()), nil)
-	if err != nil {
-		return "", err
-	}
-
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return "not listening yet", nil
-	}
-
-	_ = response.Body.Close()
-
-	if response.StatusCode != http.StatusOK {
-		return response.Status, nil
-	}
-
-	return "", nil
+	return m.missingResourceManager(ctx)
 }
 
 // Stop ends the processes.
@@ -189,7 +146,6 @@ func (m Manager) render(name string) (string, error) {
 
 	err = parsed.Execute(&content, map[string]any{
 		"Run": m.Layout.Run, "Bare": m.isBare(), "DNS": m.Layout.DNSIP(), "CorednsImage": image.CorednsTag,
-		"Kubeconfig": m.file("resource-manager.kubeconfig"), "HealthPort": m.Layout.ResourceManagerHealthPort(),
 	})
 	if err != nil {
 		return "", fmt.Errorf("filling the manifest %s: %w", name, err)

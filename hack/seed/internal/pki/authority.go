@@ -10,6 +10,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
@@ -63,6 +64,39 @@ func NewAuthority(commonName string) (*Authority, Pair, error) {
 	}
 
 	return &Authority{certificate: certificate, key: key, PEM: pair.Certificate}, pair, nil
+}
+
+// readAuthority reads a CA that Pair.write wrote.
+func readAuthority(dir, name string) (*Authority, error) {
+	path := filepath.Join(dir, name+".crt")
+
+	pair, err := tls.LoadX509KeyPair(path, filepath.Join(dir, name+".key"))
+	if err != nil {
+		return nil, err
+	}
+
+	key, ok := pair.PrivateKey.(crypto.Signer)
+	if !ok {
+		return nil, fmt.Errorf("the key of %s cannot sign", path)
+	}
+
+	content, err := os.ReadFile(path)
+
+	return &Authority{certificate: pair.Leaf, key: key, PEM: content}, err
+}
+
+func readCertificate(path string) (*x509.Certificate, error) {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+
+	block, _ := pem.Decode(content)
+	if block == nil {
+		return nil, fmt.Errorf("%s contains no certificate", path)
+	}
+
+	return x509.ParseCertificate(block.Bytes)
 }
 
 // Issue creates a key and signs a certificate for it.

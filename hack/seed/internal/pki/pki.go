@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"text/template"
 )
 
@@ -30,10 +31,11 @@ type Options struct {
 // finished is the name of the file that Ensure writes last. Ensure deletes and recreates a directory without this file.
 const finished = "finished"
 
-// Ensure creates all files in dir if they do not exist. It starts over after an interrupted run.
+// Ensure creates all files in dir if they do not exist. It starts over after an interrupted run. If another version of this program has
+// issued a certificate for another user, Ensure issues the certificate again.
 func Ensure(dir string, o Options) error {
 	if _, err := os.Stat(filepath.Join(dir, finished)); err == nil {
-		return nil
+		return reissue(dir, o)
 	}
 
 	if err := os.RemoveAll(dir); err != nil {
@@ -70,21 +72,51 @@ func write(dir string, o Options) error {
 	}
 
 	for name, request := range requests(o) {
-		pair, err := authority.Issue(request)
+		if err := issue(dir, name, authority, request, o); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// issue writes a certificate and a kubeconfig with it.
+func issue(dir, name string, authority *Authority, request Request, o Options) error {
+	pair, err := authority.Issue(request)
+	if err != nil {
+		return err
+	}
+
+	if err := pair.write(dir, name); err != nil {
+		return err
+	}
+
+	content, err := kubeconfig(o.Server, authority.PEM, pair)
+	if err != nil {
+		return err
+	}
+
+	return os.WriteFile(filepath.Join(dir, name+".kubeconfig"), content, 0o600)
+}
+
+// reissue issues certificates with another subject again.
+func reissue(dir string, o Options) error {
+	for name, request := range requests(o) {
+		certificate, err := readCertificate(filepath.Join(dir, name+".crt"))
 		if err != nil {
 			return err
 		}
 
-		if err := pair.write(dir, name); err != nil {
-			return err
+		if certificate.Subject.CommonName == request.CommonName && slices.Equal(slices.Sorted(slices.Values(certificate.Subject.Organization)), slices.Sorted(slices.Values(request.Organizations))) {
+			continue
 		}
 
-		content, err := kubeconfig(o.Server, authority.PEM, pair)
+		authority, err := readAuthority(dir, "ca")
 		if err != nil {
-			return err
+			return fmt.Errorf("reading the CA: %w", err)
 		}
 
-		if err := os.WriteFile(filepath.Join(dir, name+".kubeconfig"), content, 0o600); err != nil {
+		if err := issue(dir, name, authority, request, o); err != nil {
 			return err
 		}
 	}
@@ -102,11 +134,15 @@ func requests(o Options) map[string]Request {
 		},
 		"apiserver-kubelet-client": {CommonName: "apiserver-kubelet-client", Organizations: []string{"system:masters"}},
 		"admin":                    {CommonName: "admin", Organizations: []string{"system:masters"}},
-		"resource-manager":         {CommonName: "gardener-resource-manager", Organizations: []string{"system:masters"}},
-		"provisioner":              {CommonName: "provisioner", Organizations: []string{"system:masters"}},
-		"controller-manager":       {CommonName: "system:kube-controller-manager"},
-		"scheduler":                {CommonName: "system:kube-scheduler"},
-		"kube-proxy":               {CommonName: "system:kube-proxy"},
+		// The user of the ServiceAccount on a seed.
+		"resource-manager": {
+			CommonName:    "system:serviceaccount:garden:gardener-resource-manager",
+			Organizations: []string{"system:masters", "system:serviceaccounts", "system:serviceaccounts:garden"},
+		},
+		"provisioner":        {CommonName: "provisioner", Organizations: []string{"system:masters"}},
+		"controller-manager": {CommonName: "system:kube-controller-manager"},
+		"scheduler":          {CommonName: "system:kube-scheduler"},
+		"kube-proxy":         {CommonName: "system:kube-proxy"},
 	}
 
 	for name, ip := range o.NodeIPs {

@@ -60,9 +60,29 @@ var _ = Describe("Ensure", func() {
 	})
 
 	It("keeps existing files", func() {
-		before := content(filepath.Join(dir, "ca.crt"))
+		authority, leaf := content(filepath.Join(dir, "ca.crt")), content(filepath.Join(dir, "resource-manager.crt"))
 		Expect(pki.Ensure(dir, options)).To(Succeed())
-		Expect(content(filepath.Join(dir, "ca.crt"))).To(Equal(before))
+		Expect(content(filepath.Join(dir, "ca.crt"))).To(Equal(authority))
+		Expect(content(filepath.Join(dir, "resource-manager.crt"))).To(Equal(leaf))
+	})
+
+	It("issues a certificate again if its user has changed", func() {
+		admin := content(filepath.Join(dir, "admin.crt"))
+		for _, file := range []string{"scheduler.crt", "scheduler.key", "scheduler.kubeconfig"} {
+			Expect(os.Rename(filepath.Join(dir, file), filepath.Join(dir, "resource-manager"+filepath.Ext(file)))).To(Succeed())
+			Expect(os.WriteFile(filepath.Join(dir, file), content(filepath.Join(dir, "controller-manager"+filepath.Ext(file))), 0o600)).To(Succeed())
+		}
+
+		Expect(pki.Ensure(dir, options)).To(Succeed())
+		for name, user := range map[string]string{"scheduler": "system:kube-scheduler", "resource-manager": "system:serviceaccount:garden:gardener-resource-manager"} {
+			certificate := read(filepath.Join(dir, name+".crt"))
+			Expect(certificate.Subject.CommonName).To(Equal(user))
+			Expect(certificate.CheckSignatureFrom(read(filepath.Join(dir, "ca.crt")))).To(Succeed())
+			config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(dir, name+".kubeconfig"))
+			Expect(err).NotTo(HaveOccurred())
+			Expect(config.CertData).To(Equal(content(filepath.Join(dir, name+".crt"))))
+		}
+		Expect(content(filepath.Join(dir, "admin.crt"))).To(Equal(admin))
 	})
 
 	It("starts over after an interrupted run", func() {

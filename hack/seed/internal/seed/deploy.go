@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/addon"
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/build"
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/example"
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/image"
@@ -30,8 +31,6 @@ const (
 	operatorNamespace = "extension-etcd-druid"
 	rolloutTimeout    = 2 * time.Minute
 
-	// resourceManagerUser is the common name of gardener-resource-manager's certificate.
-	resourceManagerUser = "gardener-resource-manager"
 	// exemptUser is the user whom the protection exempts. The end-to-end tests impersonate it to change the objects of Etcds.
 	exemptUser = "seed:exempt"
 	// drainer is the user who may delete pods of Etcds. The end-to-end tests impersonate it to drain a node.
@@ -146,7 +145,9 @@ func (s *Seed) writeValues(tag string, references map[string]string) (string, er
 			"crds":                    map[string]any{"enabled": true},
 			"config":                  map[string]any{"localStore": map[string]any{"roots": []string{layout.LocalStore}}},
 			"embeddedResourceManager": map[string]any{"enabled": false},
-			"protection":              map[string]any{"exemptUsers": []string{resourceManagerUser, exemptUser}, "drainers": []string{drainer}},
+			"protection": map[string]any{
+				"exemptServiceAccounts": []string{addon.ResourceManagerUser}, "exemptUsers": []string{exemptUser}, "drainers": []string{drainer},
+			},
 		})
 	}
 

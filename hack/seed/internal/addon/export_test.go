@@ -1,0 +1,11 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package addon
+
+// Exported for the tests.
+var (
+	ResourceManagerConfig   = resourceManagerConfig
+	ResourceManagerWebhooks = resourceManagerWebhooks
+)
