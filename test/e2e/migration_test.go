@@ -24,7 +24,7 @@ import (
 
 // This test replaces the operator with another installation. Therefore no other test may run at the same time.
 var _ = Describe("The operator on a seed of gardenlet", Serial, func() {
-	It("takes over the Etcds from etcd-druid and hands them back", framework.NeedsSeed("uses the API of Gardener and deletes all other Etcds"), func(ctx SpecContext) {
+	It("takes over the Etcds from etcd-druid, hands them back, and replaces etcd-druid in its Deployment", framework.NeedsSeed("uses the API of Gardener and deletes all other Etcds"), func(ctx SpecContext) {
 		operator, err := seed.Operator(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		ns := seed.NewNamespace(ctx, "migration")
@@ -42,7 +42,7 @@ var _ = Describe("The operator on a seed of gardenlet", Serial, func() {
 		})
 
 		installation := seed.Install(ctx, operator, "extension-"+ns.Name)
-		gardenlet.InstallEtcdDruid(ctx, "seed.local/busybox:1")
+		gardenlet.InstallEtcdDruid(ctx, "seed.local/busybox:1", nil)
 		DeferCleanup(installation.Remove)
 
 		By("staying standby while etcd-druid runs")
@@ -103,6 +103,35 @@ var _ = Describe("The operator on a seed of gardenlet", Serial, func() {
 		Expect(ns.Pod(ctx, etcd).UID).To(Equal(pod.UID))
 		writeLog.ExpectComplete(ctx)
 		Expect(writeLog.TryWrite(ctx, nil)).NotTo(Succeed(), "TLS stays enabled")
+
+		By("running in the Deployment of gardenlet, in place of etcd-druid")
+		installation.Apply(ctx, map[string]any{
+			"replicaCount":              0,
+			"additionalServiceAccounts": []any{map[string]any{"namespace": framework.EtcdDruid.Namespace, "name": framework.EtcdDruid.Name}},
+		})
+		component := gardenlet.InstallEtcdDruid(ctx, operator.ContainerImage(ctx), new(operator.ImageVector(ctx)))
+		Expect(component.Wait(ctx)).To(Succeed(), "the Deployment of gardenlet is rolled out")
+		Eventually(seed.OwnershipIn).WithContext(ctx).WithArguments(framework.EtcdDruid.Namespace).WithTimeout(framework.ReconcileTimeout).WithPolling(framework.PollInterval).
+			Should(ContainElement("acting\n"))
+		reconcile := func(mutate func(*druidv1alpha1.Etcd)) {
+			GinkgoHelper()
+			ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
+				metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, "druid.gardener.cloud/operation", "reconcile")
+				mutate(etcd)
+			})
+			ns.Eventually(ctx, etcd, func(g Gomega) {
+				g.Expect(etcd.Annotations).NotTo(HaveKey("druid.gardener.cloud/operation"))
+				g.Expect(framework.CheckReady(etcd)).To(Succeed())
+			})
+		}
+		reconcile(func(*druidv1alpha1.Etcd) {})
+		Expect(isManaged()).To(BeTrue())
+		Expect(ns.Pod(ctx, etcd).UID).To(Equal(pod.UID), "the operator adopts the Etcd that it handed back")
+
+		By("changing the Etcd")
+		reconcile(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.Metrics = new(druidv1alpha1.MetricsLevel("extensive")) })
+		Expect(ns.Pod(ctx, etcd).UID).NotTo(Equal(pod.UID))
+		writeLog.ExpectComplete(ctx)
 	}, SpecTimeout(specTimeout))
 })
 

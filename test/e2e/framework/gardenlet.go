@@ -73,8 +73,9 @@ func (ns *TestNamespace) NewGardenlet(ctx context.Context) *Gardenlet {
 // EtcdDruid is the name of the Deployment of the etcd-druid that gardenlet installs, and of its ManagedResource.
 var EtcdDruid = client.ObjectKey{Namespace: "garden", Name: "etcd-druid"}
 
-// InstallEtcdDruid installs etcd-druid like gardenlet, with an image that does nothing. The cleanup deletes it.
-func (g *Gardenlet) InstallEtcdDruid(ctx context.Context, image string) {
+// InstallEtcdDruid installs etcd-druid like gardenlet, with an image and an image vector overwrite. A nil overwrite means none. Another
+// call changes the installation. The cleanup deletes it.
+func (g *Gardenlet) InstallEtcdDruid(ctx context.Context, image string, imageVector *string) component.DeployWaiter {
 	GinkgoHelper()
 
 	class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "gardener-system-800"}, Value: 999998800}
@@ -93,12 +94,14 @@ func (g *Gardenlet) InstallEtcdDruid(ctx context.Context, image string) {
 	gardenletconfigv1alpha1.SetDefaults_ETCDController(config.ETCDController)
 	gardenletconfigv1alpha1.SetDefaults_BackupCompactionController(config.BackupCompactionController)
 
-	druid := gardeneretcd.NewBootstrapper(g.Client, "garden", config, image, nil, manager, "ca-seed", class.Name, false, false)
+	druid := gardeneretcd.NewBootstrapper(g.Client, "garden", config, image, imageVector, manager, "ca-seed", class.Name, false, false)
 	Expect(druid.Deploy(ctx)).To(Succeed())
 	DeferCleanup(func(ctx SpecContext) {
 		Expect(managedresources.DeleteForSeed(ctx, g.Client, EtcdDruid.Namespace, EtcdDruid.Name)).To(Succeed())
 		Expect(managedresources.WaitUntilDeleted(ctx, g.Client, EtcdDruid.Namespace, EtcdDruid.Name)).To(Succeed())
 	})
+
+	return druid
 }
 
 // RotatePeerCA starts the rotation of the peer CA, like gardenlet for a shoot in the phase Preparing.
