@@ -32,14 +32,8 @@ var _ = Describe("An outage of the store", func() {
 	It("of five minutes under load is reported, affects no member, and loses no revision", SpecPriority(10), framework.NeedsSeed("uses the object store of the seed"), framework.NeedsRestore("restores a snapshot"), func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "outage")
 		objectStore := ns.StartObjectStore(ctx)
-		withS3 := func(etcd *druidv1alpha1.Etcd) {
-			etcd.Spec.Backup.Store = &druidv1alpha1.StoreSpec{
-				Provider: new(druidv1alpha1.StorageProvider("S3")), Container: new("test"), Prefix: "demo/" + etcd.Name,
-				SecretRef: &corev1.SecretReference{Name: objectStore.SecretName},
-			}
-		}
-		one := fixture.Etcd(fixture.WithName("one"), withLocalStore(ns), withS3)
-		three := fixture.Etcd(fixture.WithName("three"), fixture.WithReplicas(3), withLocalStore(ns), withS3)
+		one := fixture.Etcd(fixture.WithName("one"), withObjectStore(objectStore, "OCS", "demo/one"))
+		three := fixture.Etcd(fixture.WithName("three"), fixture.WithReplicas(3), withObjectStore(objectStore, "S3", "demo/three"))
 		ns.Create(ctx, one, three)
 		writeLogs := map[*druidv1alpha1.Etcd]*framework.WriteLog{}
 		for _, etcd := range []*druidv1alpha1.Etcd{one, three} {

@@ -9,7 +9,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	corev1 "k8s.io/api/core/v1"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/framework"
@@ -21,12 +20,7 @@ var _ = Describe("The commands of the runbooks", func() {
 	It("move a cluster and its snapshots to another store", framework.NeedsSeed("uses the object store of the seed"), framework.NeedsRestore("copies snapshots and restores them"), func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "moving")
 		objectStore := ns.StartObjectStore(ctx)
-		etcd := fixture.Etcd(fixture.WithName("main"), withLocalStore(ns), func(etcd *druidv1alpha1.Etcd) {
-			etcd.Spec.Backup.Store = &druidv1alpha1.StoreSpec{
-				Provider: new(druidv1alpha1.StorageProvider("S3")), Container: new("test"), Prefix: "demo/main",
-				SecretRef: &corev1.SecretReference{Name: objectStore.SecretName},
-			}
-		})
+		etcd := fixture.Etcd(fixture.WithName("main"), withObjectStore(objectStore, "S3", "demo/main"))
 		ns.Create(ctx, etcd)
 		ns.EventuallyReady(ctx, etcd)
 		writeLog := ns.NewWriteLog(etcd)

@@ -25,12 +25,10 @@ import (
 // credentialsTimeout bounds the time until there is a full snapshot at another endpoint. The operator waits five minutes for the kubelet.
 const credentialsTimeout = 10 * time.Minute
 
-// withPrefix sets a store in the object store of the namespace.
-func withPrefix(objectStore *framework.ObjectStore, prefix string) func(*druidv1alpha1.Etcd) {
+// withObjectStore sets a store in the bucket test of the object store, and a delta snapshot every ten seconds.
+func withObjectStore(objectStore *framework.ObjectStore, provider druidv1alpha1.StorageProvider, prefix string) func(*druidv1alpha1.Etcd) {
 	return func(etcd *druidv1alpha1.Etcd) {
-		etcd.Spec.Backup.Store = &druidv1alpha1.StoreSpec{
-			Provider: new(druidv1alpha1.StorageProvider("S3")), Container: new("test"), Prefix: prefix, SecretRef: &corev1.SecretReference{Name: objectStore.SecretName},
-		}
+		etcd.Spec.Backup.Store = objectStore.Spec(provider, "test", prefix)
 		etcd.Spec.Backup.DeltaSnapshotPeriod = &metav1.Duration{Duration: 10 * time.Second}
 	}
 }
@@ -39,7 +37,7 @@ var _ = Describe("A backup store", func() {
 	It("is used by one of two Etcds, and by the other one after its deletion", SpecPriority(8), framework.NeedsSeed("uses the object store of the seed"), func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "onestore")
 		objectStore := ns.StartObjectStore(ctx)
-		first := fixture.Etcd(fixture.WithName("first"), withPrefix(objectStore, "demo/main"))
+		first := fixture.Etcd(fixture.WithName("first"), withObjectStore(objectStore, "ECS", "demo/main"))
 		ns.Create(ctx, first)
 		ns.EventuallyReady(ctx, first)
 		writeLog := ns.NewWriteLog(first)
@@ -47,7 +45,7 @@ var _ = Describe("A backup store", func() {
 		eventuallyContains(ctx, ns, objectStore, first, writeLog.Revision)
 
 		By("refusing another Etcd with the same prefix, and one whose prefix begins with it")
-		second, third := fixture.Etcd(fixture.WithName("second"), withPrefix(objectStore, "demo/main")), fixture.Etcd(fixture.WithName("third"), withPrefix(objectStore, "demo/main-2"))
+		second, third := fixture.Etcd(fixture.WithName("second"), withObjectStore(objectStore, "ECS", "demo/main")), fixture.Etcd(fixture.WithName("third"), withObjectStore(objectStore, "ECS", "demo/main-2"))
 		for _, other := range []*druidv1alpha1.Etcd{second, third} {
 			ns.Create(ctx, other)
 			ns.Eventually(ctx, other, func(g Gomega) {
@@ -71,7 +69,7 @@ var _ = Describe("A backup store", func() {
 	It("is followed to another endpoint in the Secret: a full snapshot is taken there, and no member restarts", SpecPriority(10), framework.NeedsSeed("uses the object store of the seed"), func(ctx SpecContext) {
 		ns, elsewhere := seed.NewNamespace(ctx, "endpoint"), seed.NewNamespace(ctx, "endpoint-moved")
 		objectStore, moved := ns.StartObjectStore(ctx), elsewhere.StartObjectStore(ctx)
-		etcd := fixture.Etcd(fixture.WithName("main"), withPrefix(objectStore, "demo/main"))
+		etcd := fixture.Etcd(fixture.WithName("main"), withObjectStore(objectStore, "S3", "demo/main"))
 		ns.Create(ctx, etcd)
 		ns.EventuallyReady(ctx, etcd)
 		writeLog := ns.NewWriteLog(etcd)

@@ -19,13 +19,15 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
 // ObjectStore is an object store with the S3 API in the namespace of a test. It has the buckets test, source and
 // target.
 type ObjectStore struct {
 	ns *TestNamespace
-	// SecretName is the name of the Secret with the credentials.
+	// SecretName is the name of the Secret with the credentials. They are valid for the providers S3, OCS and ECS.
 	SecretName string
 }
 
@@ -42,6 +44,11 @@ func (ns *TestNamespace) StartObjectStore(ctx context.Context) *ObjectStore {
 	store.eventuallyHasReplicas(ctx, 1)
 
 	return store
+}
+
+// Spec returns a store of an Etcd with the provider S3, OCS or ECS.
+func (o *ObjectStore) Spec(provider druidv1alpha1.StorageProvider, bucket, prefix string) *druidv1alpha1.StoreSpec {
+	return &druidv1alpha1.StoreSpec{Provider: &provider, Container: &bucket, Prefix: prefix, SecretRef: &corev1.SecretReference{Name: o.SecretName}}
 }
 
 // Stop scales the store down and waits until its pod is deleted. The store keeps its data.
