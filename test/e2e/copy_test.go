@@ -11,7 +11,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/format"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -22,16 +21,13 @@ import (
 )
 
 var _ = Describe("An EtcdCopyBackupsTask", func() {
-	It("copies the snapshots to another store after the final snapshot, and three members are restored from the copy", SpecPriority(8), framework.NeedsSeed("uses the object store of the seed"), framework.NeedsRestore("restores the copy of a snapshot"), func(ctx SpecContext) {
+	It("copies the snapshots from OCS to S3 after the final snapshot, and three members are restored from the copy", SpecPriority(8), framework.NeedsSeed("uses the object store of the seed"), framework.NeedsRestore("restores the copy of a snapshot"), func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "copy")
 		objectStore := ns.StartObjectStore(ctx)
-		source := druidv1alpha1.StoreSpec{
-			Provider: new(druidv1alpha1.StorageProvider("S3")), Container: new("source"), Prefix: "demo/main",
-			SecretRef: &corev1.SecretReference{Name: objectStore.SecretName},
-		}
-		target := druidv1alpha1.StoreSpec{Provider: new(druidv1alpha1.StorageProvider("Local")), Container: &ns.Name, Prefix: "demo/main"}
+		source, target := objectStore.Spec("OCS", "source", "demo/main"), objectStore.Spec("S3", "target", "demo/main")
+		copies := func() []string { return snapshotsIn(objectStore.Dir(ctx, "target"), "") }
 
-		etcd := fixture.Etcd(fixture.WithName("main"), withLocalStore(ns), func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Backup.Store = &source })
+		etcd := fixture.Etcd(fixture.WithName("main"), withLocalStore(ns), func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Backup.Store = source })
 		ns.Create(ctx, etcd)
 		ns.EventuallyReady(ctx, etcd)
 		writeLog := ns.NewWriteLog(etcd)
@@ -42,7 +38,7 @@ var _ = Describe("An EtcdCopyBackupsTask", func() {
 		task := &druidv1alpha1.EtcdCopyBackupsTask{
 			ObjectMeta: metav1.ObjectMeta{Name: "main"},
 			Spec: druidv1alpha1.EtcdCopyBackupsTaskSpec{
-				SourceStore: source, TargetStore: target,
+				SourceStore: *source, TargetStore: *target,
 				WaitForFinalSnapshot: &druidv1alpha1.WaitForFinalSnapshotSpec{Enabled: true},
 			},
 		}
@@ -50,7 +46,7 @@ var _ = Describe("An EtcdCopyBackupsTask", func() {
 		eventuallyCopy(ctx, ns, task, func(g Gomega) {
 			g.Expect(conditions.Find(task.Status.Conditions, "Progressing")).To(HaveValue(HaveField("Message", MatchRegexp("^Attempt 1 of 7 runs since .*; it copies when the newest full snapshot in the source is a final one$"))))
 		})
-		Expect(snapshots(ns, "")).To(BeEmpty())
+		Expect(copies()).To(BeEmpty())
 		writeLog.Write(ctx, 100)
 		takeFinalSnapshot(ctx, ns, etcd)
 
@@ -58,13 +54,13 @@ var _ = Describe("An EtcdCopyBackupsTask", func() {
 		eventuallyCopy(ctx, ns, task, func(g Gomega) {
 			g.Expect(conditions.Find(task.Status.Conditions, "Succeeded")).To(HaveValue(HaveField("Status", BeEquivalentTo("True"))))
 		})
-		Expect(snapshots(ns, "Full-")).NotTo(BeEmpty())
+		Expect(copies()).To(ContainElement(ContainSubstring("/Full-")))
 		operator, err := seed.Operator(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		Eventually(operator.MissingForAlerts).WithContext(ctx).WithArguments("copies").WithTimeout(framework.ReconcileTimeout).WithPolling(framework.PollInterval).Should(BeEmpty())
 
 		By("restoring three members from the copy")
-		copied := fixture.Etcd(fixture.WithName("copied"), fixture.WithReplicas(3), withLocalStore(ns), func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Backup.Store = &target })
+		copied := fixture.Etcd(fixture.WithName("copied"), fixture.WithReplicas(3), withLocalStore(ns), func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Backup.Store = target })
 		ns.Create(ctx, copied)
 		ns.EventuallyReady(ctx, copied)
 		Expect(ns.NewWriteLog(copied).Read(ctx)).To(Equal(writeLog.Written()))

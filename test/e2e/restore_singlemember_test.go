@@ -164,9 +164,16 @@ func lastRevision(ctx context.Context, ns *framework.TestNamespace, name string)
 func snapshots(ns *framework.TestNamespace, prefix string) []string {
 	GinkgoHelper()
 
+	return snapshotsIn(ns.StoreDir(), prefix)
+}
+
+// snapshotsIn returns the paths of the files in the directory whose names begin with the prefix.
+func snapshotsIn(directory, prefix string) []string {
+	GinkgoHelper()
+
 	var found []string
 
-	Expect(filepath.WalkDir(ns.StoreDir(), func(path string, entry os.DirEntry, err error) error {
+	Expect(filepath.WalkDir(directory, func(path string, entry os.DirEntry, err error) error {
 		if err == nil && !entry.IsDir() && strings.HasPrefix(entry.Name(), prefix) {
 			found = append(found, path)
 		}
