@@ -140,10 +140,13 @@ func (s *Seed) writeValues(tag string, references map[string]string) (string, er
 	}
 	if s.Layout.Cluster == layout.Seed {
 		maps.Copy(values, map[string]any{
-			"replicaCount":            1, // the machine is small, and tests read the log of the only pod
-			"gardener":                map[string]any{"enabled": false},
-			"crds":                    map[string]any{"enabled": true},
-			"config":                  map[string]any{"localStore": map[string]any{"roots": []string{layout.LocalStore}}},
+			"replicaCount": 1, // the machine is small, and tests read the log of the only pod
+			"gardener":     map[string]any{"enabled": false},
+			"crds":         map[string]any{"enabled": true},
+			"config": map[string]any{
+				"localStore":  map[string]any{"roots": []string{layout.LocalStore}},
+				"controllers": map[string]any{"compaction": map[string]any{"enabled": true}},
+			},
 			"embeddedResourceManager": map[string]any{"enabled": false},
 			"protection": map[string]any{
 				"exemptServiceAccounts": []string{addon.ResourceManagerUser}, "exemptUsers": []string{exemptUser}, "drainers": []string{drainer},
