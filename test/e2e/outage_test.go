@@ -140,12 +140,16 @@ func eventuallyContains(ctx context.Context, ns *framework.TestNamespace, store 
 // snapshotName matches the name of a snapshot. The groups are its kind, its first and its last revision.
 var snapshotName = regexp.MustCompile(`^(Full|Incr)-(\d+)-(\d+)-\d+`)
 
-// storedRevision returns the revision up to which the snapshots in the directory contain all revisions, or -1 if there
-// is no full snapshot.
-func storedRevision(folder string) (int64, error) {
-	type span struct{ first, last int64 }
+// snapshot is a snapshot in a store.
+type snapshot struct {
+	Name        string
+	IsFull      bool
+	First, Last int64
+}
 
-	stored, deltas := int64(-1), []span{}
+// listSnapshots returns the snapshots in the directory in the order of their last revisions.
+func listSnapshots(folder string) ([]snapshot, error) {
+	var found []snapshot
 
 	err := filepath.WalkDir(folder, func(path string, entry os.DirEntry, err error) error {
 		if os.IsNotExist(err) {
@@ -160,20 +164,31 @@ func storedRevision(folder string) (int64, error) {
 		first, _ := strconv.ParseInt(match[2], 10, 64)
 		last, _ := strconv.ParseInt(match[3], 10, 64)
 
-		if match[1] == "Full" {
-			stored = max(stored, last)
-		} else {
-			deltas = append(deltas, span{first, last})
-		}
+		found = append(found, snapshot{Name: filepath.Base(path), IsFull: match[1] == "Full", First: first, Last: last})
 
 		return nil
 	})
 
-	slices.SortFunc(deltas, func(a, b span) int { return cmp.Compare(a.first, b.first) })
+	slices.SortFunc(found, func(a, b snapshot) int { return cmp.Compare(a.Last, b.Last) })
 
-	for _, delta := range deltas {
-		if stored >= 0 && delta.first <= stored+1 {
-			stored = max(stored, delta.last)
+	return found, err
+}
+
+// storedRevision returns the revision up to which the snapshots in the directory contain all revisions, or -1 if there
+// is no full snapshot.
+func storedRevision(folder string) (int64, error) {
+	found, err := listSnapshots(folder)
+	stored := int64(-1)
+
+	for _, full := range found {
+		if full.IsFull {
+			stored = max(stored, full.Last)
+		}
+	}
+
+	for _, delta := range found {
+		if !delta.IsFull && stored >= 0 && delta.First <= stored+1 {
+			stored = max(stored, delta.Last)
 		}
 	}
 

@@ -9,11 +9,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
@@ -21,28 +24,69 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
+// eventsThreshold is the number of events after which withFrequentSnapshots starts a compaction.
+const eventsThreshold = 8000
+
+// withFrequentSnapshots schedules a full snapshot for each minute, and a compaction after eventsThreshold events. The sidecar keeps two full
+// snapshots, and collects garbage as often as possible. The compression is not the default one.
+func withFrequentSnapshots(etcd *druidv1alpha1.Etcd) {
+	withSmallJobs(etcd)
+	backup := &etcd.Spec.Backup
+	backup.SnapshotCompaction.EventsThreshold = new(int64(eventsThreshold))
+	backup.FullSnapshotSchedule = new("* * * * *")
+	backup.SnapshotCompression = &druidv1alpha1.CompressionSpec{Enabled: new(true), Policy: new(druidv1alpha1.ZlibCompression)}
+	backup.GarbageCollectionPolicy = new(druidv1alpha1.GarbageCollectionPolicyLimitBased)
+	backup.MaxBackupsLimitBasedGC = new(int32(2))
+	backup.GarbageCollectionPeriod = &metav1.Duration{Duration: backup.DeltaSnapshotPeriod.Duration + time.Second} // it must be longer
+}
+
 var _ = Describe("A cluster that has lost every volume", func() {
-	It("is restored from the store with all 20,000 keys by the commands of the runbook", SpecPriority(9), framework.NeedsSeed("deletes volumes"), framework.NeedsRestore("restores a snapshot"), func(ctx SpecContext) {
+	It("is restored with every key by the commands of the runbook, from the snapshots that schedule, compaction and garbage collection have left in S3", SpecPriority(9), framework.NeedsSeed("deletes volumes"), framework.NeedsRestore("restores a snapshot"), func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "everyvolume")
-		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(3), withLocalStore(ns), withSmallJobs)
+		objectStore := ns.StartObjectStoreWithTLS(ctx)
+		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(3), withObjectStore(objectStore, "S3", "demo/main"), withFrequentSnapshots)
+		etcd.Spec.Etcd.EnableTLS = new(true)
 		ns.Create(ctx, etcd)
 		ns.EventuallyReady(ctx, etcd)
 		placeholders := map[string]string{"NAMESPACE": ns.Name, "NAME": "main"}
 
-		By("writing before and after a full snapshot, delta snapshots and a compaction")
+		folder := filepath.Join(objectStore.Dir(ctx, "test"), "demo", "main")
+		list := func() []snapshot {
+			GinkgoHelper()
+			stored, err := listSnapshots(folder)
+			Expect(err).NotTo(HaveOccurred())
+
+			return stored
+		}
+
+		By("writing before a scheduled snapshot")
 		writeLog := ns.NewWriteLog(etcd)
-		writeLog.WriteMany(ctx, 8000)
-		takeFullSnapshot(ctx, ns, etcd)
-		writeLog.WriteMany(ctx, 8000)
+		writeLog.WriteMany(ctx, eventsThreshold-2000)
+		eventuallySnapshot(ctx, ns, etcd, "main-full-snap", writeLog.Revision)
+		oldest := list()[0]
+
+		By("writing until the number of events starts a compaction")
+		Eventually(func(g Gomega) {
+			// If a scheduled snapshot makes the compaction unnecessary, there is another attempt.
+			writeLog.WriteMany(ctx, eventsThreshold+1000)
+			g.Eventually(func(g Gomega) {
+				g.Expect(ns.Client.Get(ctx, client.ObjectKeyFromObject(etcd), etcd)).To(Succeed())
+				g.Expect(framework.Condition(etcd, "LastSnapshotCompactionSucceeded").Status).To(BeEquivalentTo("True"))
+			}).WithContext(ctx).WithTimeout(time.Minute).WithPolling(framework.PollInterval).Should(Succeed())
+		}).WithContext(ctx).WithTimeout(framework.ReadyTimeout).Should(Succeed(), ns.State)
+		expectCompacted(ctx, ns, etcd, list())
+
+		By("writing before a delta snapshot, and waiting for a garbage collection")
+		writeLog.WriteMany(ctx, eventsThreshold-3000)
 		eventuallySnapshot(ctx, ns, etcd, "main-delta-snap", writeLog.Revision)
-		compactedRevision := writeLog.Revision
-		ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
-			fixture.WithAnnotation("druid.gardener.cloud/run-task", "compaction")(etcd)
-		})
-		eventuallySnapshot(ctx, ns, etcd, "main-full-snap", compactedRevision)
-		writeLog.WriteMany(ctx, 4000)
-		eventuallySnapshot(ctx, ns, etcd, "main-delta-snap", writeLog.Revision)
-		Expect(writeLog.Written()).To(HaveLen(20000))
+		Eventually(func(g Gomega) {
+			stored := list()
+			full := slices.DeleteFunc(slices.Clone(stored), func(s snapshot) bool { return !s.IsFull })
+			g.Expect(full).To(HaveLen(2))
+			g.Expect(stored).NotTo(ContainElement(oldest))
+			g.Expect(stored).To(HaveEach(Or(HaveField("IsFull", true), HaveField("First", BeNumerically(">", full[1].Last)))), "no delta snapshot is older than the newest full snapshot")
+			g.Expect(stored).To(HaveEach(HaveField("Name", HaveSuffix(".zlib"))))
+		}).WithContext(ctx).WithTimeout(framework.ReconcileTimeout).WithPolling(framework.PollInterval).Should(Succeed(), ns.State)
 
 		By("requesting a restore of a healthy cluster, which the operator ignores")
 		pod := ns.Pod(ctx, etcd)
@@ -74,6 +118,18 @@ var _ = Describe("A cluster that has lost every volume", func() {
 		reportRestore(ctx, ns, etcd, time.Since(start))
 	}, SpecTimeout(specTimeout+specTimeout/2)) // the creation and the restore of the cluster each restart the first member
 })
+
+// expectCompacted expects that a full snapshot in the list is the result of a compaction: no sidecar of a member has taken it.
+func expectCompacted(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd, stored []snapshot) {
+	GinkgoHelper()
+
+	var logs strings.Builder
+	for ordinal := range int(etcd.Spec.Replicas) {
+		logs.WriteString(ns.ContainerLog(ctx, memberPod(ctx, ns, ordinal), "backup-restore"))
+	}
+
+	Expect(stored).To(ContainElement(Satisfy(func(s snapshot) bool { return s.IsFull && !strings.Contains(logs.String(), s.Name) })))
+}
 
 // takeFullSnapshot requests a full snapshot from the sidecar.
 func takeFullSnapshot(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd) {

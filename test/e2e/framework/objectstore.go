@@ -17,6 +17,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -31,19 +32,70 @@ type ObjectStore struct {
 	SecretName string
 }
 
+// objectStoreName is the name of the Service, the Deployment and the claim of the object store.
+const objectStoreName = "object-store"
+
 // objectStoreManifest is the manifest of the object store. Users of the local seed apply the same manifest.
 var objectStoreManifest = filepath.Join("..", "..", "hack", "seed", "object-store.yaml")
 
 // StartObjectStore creates the object store and waits until it is available.
 func (ns *TestNamespace) StartObjectStore(ctx context.Context) *ObjectStore {
 	GinkgoHelper()
+
+	return ns.startObjectStore(ctx, ReadManifest(objectStoreManifest))
+}
+
+// StartObjectStoreWithTLS creates an object store that accepts only HTTPS, and waits until it is available. The Secret contains its
+// CA certificate.
+func (ns *TestNamespace) StartObjectStoreWithTLS(ctx context.Context) *ObjectStore {
+	GinkgoHelper()
+
+	authority := NewAuthority("object-store")
+	server := authority.Server("object-store-tls", objectStoreName)
+	objects := []client.Object{server}
+
+	for _, object := range ReadManifest(objectStoreManifest) {
+		content := object.(*unstructured.Unstructured).Object
+
+		switch object.GetObjectKind().GroupVersionKind().Kind {
+		case "Secret":
+			secret := convert(content, &corev1.Secret{})
+			secret.StringData["endpoint"] = "https://" + objectStoreName + ":7070"
+			secret.StringData["trustedCaCert"] = string(authority.Bundle("").Data["ca.crt"])
+			objects = append(objects, secret)
+		case "Deployment":
+			deployment := convert(content, &appsv1.Deployment{})
+			pod := &deployment.Spec.Template.Spec
+			pod.Volumes = append(pod.Volumes, corev1.Volume{Name: "tls", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: server.Name}}})
+			container := &pod.Containers[0]
+			container.VolumeMounts = append(container.VolumeMounts, corev1.VolumeMount{Name: "tls", MountPath: "/tls"})
+			container.Env = append(container.Env, corev1.EnvVar{Name: "VGW_CERT", Value: "/tls/tls.crt"}, corev1.EnvVar{Name: "VGW_KEY", Value: "/tls/tls.key"})
+			objects = append(objects, deployment)
+		default:
+			objects = append(objects, object)
+		}
+	}
+
+	return ns.startObjectStore(ctx, objects)
+}
+
+func (ns *TestNamespace) startObjectStore(ctx context.Context, objects []client.Object) *ObjectStore {
+	GinkgoHelper()
 	requireSeed()
-	ns.Create(ctx, ReadManifest(objectStoreManifest)...)
+	ns.Create(ctx, objects...)
 
 	store := &ObjectStore{ns: ns, SecretName: "etcd-backup"}
 	store.eventuallyHasReplicas(ctx, 1)
 
 	return store
+}
+
+// convert returns the object with the content.
+func convert[T any](content map[string]any, object *T) *T {
+	GinkgoHelper()
+	Expect(runtime.DefaultUnstructuredConverter.FromUnstructured(content, object)).To(Succeed())
+
+	return object
 }
 
 // Spec returns a store of an Etcd with the provider S3, OCS or ECS.
@@ -68,7 +120,7 @@ func (o *ObjectStore) Dir(ctx context.Context, bucket string) string {
 	GinkgoHelper()
 
 	claim := &corev1.PersistentVolumeClaim{}
-	Expect(o.ns.Client.Get(ctx, client.ObjectKey{Namespace: o.ns.Name, Name: "object-store"}, claim)).To(Succeed())
+	Expect(o.ns.Client.Get(ctx, client.ObjectKey{Namespace: o.ns.Name, Name: objectStoreName}, claim)).To(Succeed())
 
 	volume := &corev1.PersistentVolume{}
 	Expect(o.ns.Client.Get(ctx, client.ObjectKey{Name: claim.Spec.VolumeName}, volume)).To(Succeed())
@@ -101,7 +153,7 @@ func (o *ObjectStore) deployment(ctx context.Context) *appsv1.Deployment {
 	GinkgoHelper()
 
 	deployment := &appsv1.Deployment{}
-	Expect(o.ns.Client.Get(ctx, client.ObjectKey{Namespace: o.ns.Name, Name: "object-store"}, deployment)).To(Succeed())
+	Expect(o.ns.Client.Get(ctx, client.ObjectKey{Namespace: o.ns.Name, Name: objectStoreName}, deployment)).To(Succeed())
 
 	return deployment
 }
