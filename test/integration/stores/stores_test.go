@@ -191,6 +191,39 @@ var _ = It("etcd-backup-restore copies between the mounted directories of Local 
 	Expect(string(copied)).To(Equal(content))
 })
 
+var _ = It("etcd-backup-restore has one TLS configuration for both stores of a copy between S3, OCS and ECS", func(ctx SpecContext) {
+	ca, err := os.ReadFile(authority.file)
+	Expect(err).NotTo(HaveOccurred())
+	withoutCA := storeCase{provider: "openshift", secret: map[string]string{
+		"accessKeyID": "{name}", "secretAccessKey": "secret", "region": "r", "endpoint": "https://{address}",
+	}}
+	withCA := storeCase{provider: "aws", secret: map[string]string{"s3ForcePathStyle": "true", "trustedCaCert": string(ca)}}
+	maps.Copy(withCA.secret, withoutCA.secret)
+	cloud := startCloud(s3)
+	runCopy := func(source, target storeCase) (string, error) {
+		noCertificates := GinkgoT().TempDir()
+		m := machine{root: GinkgoT().TempDir(), environment: []string{"SSL_CERT_FILE=" + os.DevNull, "SSL_CERT_DIR=" + noCertificates}, secrets: map[string]map[string]string{
+			sourceContainer: source.data(cloud, sourceContainer), targetContainer: target.data(cloud, targetContainer),
+		}}
+		task := &druidv1alpha1.EtcdCopyBackupsTask{ObjectMeta: metav1.ObjectMeta{Name: "copy", Namespace: "test-ns"}}
+		pod := copybackups.Job(copybackups.Values{
+			Task: task, Source: source.store(sourceContainer, sourceContainer), Target: target.store(targetContainer, targetContainer), Image: image,
+		}).Spec.Template.Spec
+		output, err := m.command(ctx, pod, pod.Containers[0]).CombinedOutput()
+
+		return string(output), err
+	}
+
+	By("copying to the store with a CA")
+	output, err := runCopy(withoutCA, withCA)
+	Expect(err).NotTo(HaveOccurred(), output)
+
+	By("copying from the store with a CA")
+	output, err = runCopy(withCA, withoutCA)
+	Expect(err).To(HaveOccurred(), output)
+	Expect(output).To(And(ContainSubstring("could not get source backups"), ContainSubstring("certificate signed by unknown authority")))
+})
+
 // store is the store that the operator resolves.
 func (c storeCase) store(container, secret string) backupstore.Store {
 	GinkgoHelper()
