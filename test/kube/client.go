@@ -243,7 +243,7 @@ func (k *Cluster) patched(obj client.Object, patch client.Patch) (client.Object,
 	if err := json.Unmarshal(encoded, next); err != nil {
 		return nil, err
 	}
-	if next.GetUID() != current.GetUID() {
+	if next.GetUID() != current.GetUID() || next.GetResourceVersion() != current.GetResourceVersion() {
 		return nil, apierrors.NewConflict(resourceOf(kind), current.GetName(), fmt.Errorf("a precondition does not hold"))
 	}
 	return next, k.admit(current, next)

@@ -26,7 +26,8 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 )
 
-// errDryRunUnavailable is the result of a dry run that an admission webhook prevents. It must not keep the cluster from its next step.
+// errDryRunUnavailable is the result of a dry run that an admission webhook or another writer prevents. It must not keep the cluster from its
+// next step.
 var errDryRunUnavailable = errors.New("the dry run is not available")
 
 // repairDrift requests gardener-resource-manager to apply the ManagedResource again if an applied object was deleted or changed.
@@ -152,7 +153,8 @@ func (r *Reconciler) isUnchangedByApply(ctx context.Context, rendered, live clie
 	if err := drift.Merge(rendered, live, merged); err != nil {
 		return false, err
 	}
-	patch, err := client.MergeFrom(live).Data(merged)
+	// The result is compared with the live object. If another writer has changed the object since it was read, the result contains that change.
+	patch, err := client.MergeFromWithOptions(live, client.MergeFromWithOptimisticLock{}).Data(merged)
 	if err != nil {
 		return false, err
 	}
@@ -166,6 +168,8 @@ func (r *Reconciler) isUnchangedByApply(ctx context.Context, rendered, live clie
 	switch {
 	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err), apierrors.IsNotFound(err):
 		return false, nil // gardener-resource-manager gets the same answer, and reports it
+	case apierrors.IsConflict(err):
+		return false, errDryRunUnavailable
 	case apierrors.IsInternalError(err), apierrors.IsTimeout(err), apierrors.IsServerTimeout(err):
 		logf.FromContext(ctx).Error(err, "The dry run of a rendered object failed", "kind", kind.Kind, "object", live.GetName())
 		return false, errDryRunUnavailable

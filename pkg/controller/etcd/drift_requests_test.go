@@ -13,6 +13,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -29,6 +30,8 @@ type counter struct {
 	reads, dryRuns int
 	// dryRunError is the answer to dry runs of the object. Nil: the answer of the API server.
 	dryRunError error
+	// beforeDryRun is called before the first dry run of the object. Nil: nothing is called.
+	beforeDryRun func()
 }
 
 // countRequests replaces the clients of an operator by ones that count.
@@ -49,6 +52,9 @@ func (c *counter) Patch(ctx context.Context, obj client.Object, patch client.Pat
 	options := client.PatchOptions{}
 	if options.ApplyOptions(opts); slices.Contains(options.DryRun, metav1.DryRunAll) && c.isCounted(obj, obj.GetName()) {
 		c.dryRuns++
+		if c.dryRuns == 1 && c.beforeDryRun != nil {
+			c.beforeDryRun()
+		}
 		if c.dryRunError != nil {
 			return c.dryRunError
 		}
@@ -94,6 +100,26 @@ var _ = Describe("Requests of the operator while another writer changes an objec
 		Expect(selector(k, "")).NotTo(HaveKey("x"))
 		Expect(o.count("RepairingDrift")).To(Equal(2))
 		Expect(k.EtcdObject().Status.Conditions).To(ContainElement(And(HaveField("Type", BeEquivalentTo("Progressing")), HaveField("Reason", "Reconciled"))))
+	})
+
+	It("do not repair an object that another writer has corrected since it was read", func() {
+		k := reconciledCluster(1)
+		o := startOperator(k, nil)
+		o.run()
+		rendered := selector(k, "")
+		selector(k, "other")
+		requests := o.countRequests("*v1.Service/" + k.Etcd.Name + "-client")
+		requests.beforeDryRun = func() {
+			service := &corev1.Service{}
+			Expect(k.Client(nil).Get(context.Background(), client.ObjectKey{Namespace: k.Etcd.Namespace, Name: k.Etcd.Name + "-client"}, service)).To(Succeed())
+			service.Spec.Selector = rendered
+			Expect(k.Client(nil).Update(context.Background(), service)).To(Succeed())
+		}
+		o.reconcileOnce()
+		Expect(requests.dryRuns).To(Equal(1))
+		Expect(o.err).NotTo(HaveOccurred())
+		o.run()
+		Expect(o.count("RepairingDrift")).To(BeZero())
 	})
 
 	It("are bounded too for an object that another writer deletes", func() {
