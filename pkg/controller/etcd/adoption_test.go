@@ -31,7 +31,7 @@ var etcdDruidSecrets = []string{
 // cluster does not respond.
 const scaleUpAnnotation = "gardener.cloud/scaled-to-multi-node"
 
-// etcdDruidCluster creates a cluster with TLS as etcd-druid runs it.
+// etcdDruidCluster creates a cluster with TLS and a store as etcd-druid runs it.
 func etcdDruidCluster(replicas int32) func(*kube.Cluster) {
 	return func(k *kube.Cluster) {
 		c, ctx := k.Client(nil), context.Background()
@@ -40,11 +40,13 @@ func etcdDruidCluster(replicas int32) func(*kube.Cluster) {
 			secret.Data = map[string][]byte{"ca.crt": {1}, "tls.crt": {1}, "tls.key": {1}}
 			must(c.Create(ctx, secret))
 		}
-		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithNamespace("demo"), fixture.WithReplicas(replicas), fixture.WithTLS())
+		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithNamespace("demo"), fixture.WithReplicas(replicas), fixture.WithTLS(), fixture.WithLocalStore())
 		etcd.Finalizers = []string{"druid.gardener.cloud/etcd-druid"}
 		etcd.Spec.VolumeClaimTemplate = new("main-etcd") // as gardenlet names it
 		must(c.Create(ctx, etcd))
-		etcdDruid := fixture.EtcdDruid{Etcd: etcd, WrapperImage: "registry.example.com/etcd-wrapper:v0", SidecarImage: "registry.example.com/etcdbrctl:v0"}
+		etcdDruid := fixture.EtcdDruid{
+			Etcd: etcd, WrapperImage: "registry.example.com/etcd-wrapper:v0", SidecarImage: "registry.example.com/etcdbrctl:v0", InitImage: "registry.example.com/alpine:v0",
+		}
 		for _, obj := range etcdDruid.Objects() {
 			if set, is := obj.(*appsv1.StatefulSet); is {
 				metav1.SetMetaDataAnnotation(&set.ObjectMeta, scaleUpAnnotation, "")

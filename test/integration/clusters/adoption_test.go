@@ -37,7 +37,7 @@ var etcdDruidSecrets = []string{
 }
 
 // createWithEtcdDruid creates a cluster with TLS and the objects of etcd-druid, and waits until all members are ready.
-func createWithEtcdDruid(ctx context.Context, namespace string, replicas int32) *druidv1alpha1.Etcd {
+func createWithEtcdDruid(ctx context.Context, namespace string, replicas int32, options ...func(*druidv1alpha1.Etcd)) *druidv1alpha1.Etcd {
 	GinkgoHelper()
 	for _, name := range etcdDruidSecrets {
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Finalizers: []string{etcdDruidFinalizer}}}
@@ -47,8 +47,13 @@ func createWithEtcdDruid(ctx context.Context, namespace string, replicas int32) 
 	etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithNamespace(namespace), fixture.WithReplicas(replicas), fixture.WithTLS())
 	etcd.UID, etcd.Generation, etcd.Finalizers = "", 0, []string{etcdDruidFinalizer}
 	etcd.Spec.VolumeClaimTemplate = new("main-etcd") // the name that gardenlet sets
+	for _, option := range options {
+		option(etcd)
+	}
 	Expect(env.Client.Create(ctx, etcd)).To(Succeed())
-	druid := fixture.EtcdDruid{Etcd: etcd, WrapperImage: "registry.example.com/etcd-wrapper:v0", SidecarImage: "registry.example.com/etcdbrctl:v0"}
+	druid := fixture.EtcdDruid{
+		Etcd: etcd, WrapperImage: "registry.example.com/etcd-wrapper:v0", SidecarImage: "registry.example.com/etcdbrctl:v0", InitImage: "registry.example.com/alpine:v0",
+	}
 	for _, obj := range druid.Objects() {
 		if set, is := obj.(*appsv1.StatefulSet); is {
 			metav1.SetMetaDataAnnotation(&set.ObjectMeta, scaleUpAnnotation, "")
@@ -63,6 +68,15 @@ func createWithEtcdDruid(ctx context.Context, namespace string, replicas int32) 
 		g.Expect(statefulSet.Status.ReadyReplicas).To(Equal(replicas))
 	}).Should(Succeed())
 	return etcd
+}
+
+// recordFullSnapshot simulates the sidecar of the leader, which records a full snapshot in the Lease.
+func recordFullSnapshot(ctx context.Context, namespace string) {
+	GinkgoHelper()
+	lease := &coordinationv1.Lease{}
+	Expect(env.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "main-full-snap"}, lease)).To(Succeed())
+	lease.Spec.HolderIdentity, lease.Spec.RenewTime = new("1"), new(metav1.NowMicro())
+	Expect(env.Client.Update(ctx, lease)).To(Succeed())
 }
 
 // identities returns the UIDs of the objects in the namespace by name.
@@ -104,7 +118,7 @@ func countCreatedPods(ctx context.Context, namespace string) func() int {
 var _ = Describe("The adoption of a cluster that etcd-druid runs", func() {
 	DescribeTable("should need one rolling update, and keep all persistent objects", func(ctx SpecContext, replicas int) {
 		namespace := env.Namespace(ctx, "adoption")
-		createWithEtcdDruid(ctx, namespace, int32(replicas)) // #nosec G115 -- 1 or 3
+		createWithEtcdDruid(ctx, namespace, int32(replicas), fixture.WithLocalStore()) // #nosec G115 -- 1 or 3
 		pods, claims := identities(ctx, namespace, &corev1.PodList{}), identities(ctx, namespace, &corev1.PersistentVolumeClaimList{})
 		statefulSets, services := identities(ctx, namespace, &appsv1.StatefulSetList{}), identities(ctx, namespace, &corev1.ServiceList{})
 		leases := identities(ctx, namespace, &coordinationv1.LeaseList{})
@@ -127,6 +141,15 @@ var _ = Describe("The adoption of a cluster that etcd-druid runs", func() {
 
 		By("adopting it")
 		update(func(*druidv1alpha1.Etcd) {})(ctx, namespace)
+		if replicas == 1 {
+			By("waiting for the first snapshot, because the member does not start again without the store")
+			Eventually(func(g Gomega) {
+				g.Expect(env.Client.Get(ctx, key, etcd)).To(Succeed())
+				g.Expect(etcd.Status.Conditions).To(ContainElement(And(HaveField("Reason", "Waiting"), HaveField("Message", ContainSubstring("a new snapshot in the store")))))
+			}).Should(Succeed())
+			Consistently(func() map[string]types.UID { return identities(ctx, namespace, &corev1.PodList{}) }).WithTimeout(time.Second).Should(Equal(pods))
+			recordFullSnapshot(ctx, namespace)
+		}
 		Eventually(isReconciled).WithArguments(ctx, namespace).Should(BeTrue())
 
 		Expect(created()).To(Equal(2*replicas), "each pod is replaced once")
