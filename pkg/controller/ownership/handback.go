@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -152,6 +153,9 @@ func (g *HandBack) handBack(ctx context.Context, etcd *druidv1alpha1.Etcd) error
 	if err := g.Client.Patch(ctx, complete, client.MergeFrom(etcd.DeepCopy())); err != nil {
 		return fmt.Errorf("writing what it runs with into its spec: %w", err)
 	}
+	if err := g.removeConditions(ctx, complete); err != nil {
+		return err
+	}
 	if err := g.releaseSecrets(ctx, etcd); err != nil {
 		return err
 	}
@@ -202,6 +206,29 @@ func expiryNote(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) string {
 
 	return fmt.Sprintf(". Its certificates are not renewed any more: replace them before %s, when %s of Secret %s expires",
 		first.NotAfter.UTC().Format(time.RFC3339), first.Key, first.SecretName)
+}
+
+// etcdDruidConditions are the types of the conditions that etcd-druid updates.
+var etcdDruidConditions = []druidv1alpha1.ConditionType{
+	druidv1alpha1.ConditionTypeReady, druidv1alpha1.ConditionTypeAllMembersReady, druidv1alpha1.ConditionTypeAllMembersUpdated,
+	druidv1alpha1.ConditionTypeBackupReady, druidv1alpha1.ConditionTypeDataVolumesReady, druidv1alpha1.ConditionTypeClusterIDMismatch,
+	druidv1alpha1.ConditionTypeBootstrappedWithExistingCluster, druidv1alpha1.ConditionTypeLastSnapshotCompactionSucceeded,
+}
+
+// removeConditions removes the conditions that only this operator writes. etcd-druid would keep them in the status, and never update them.
+func (g *HandBack) removeConditions(ctx context.Context, etcd *druidv1alpha1.Etcd) error {
+	before := etcd.DeepCopy()
+	etcd.Status.Conditions = slices.DeleteFunc(etcd.Status.Conditions, func(condition druidv1alpha1.Condition) bool {
+		return !slices.Contains(etcdDruidConditions, condition.Type)
+	})
+	if len(etcd.Status.Conditions) == len(before.Status.Conditions) {
+		return nil
+	}
+	if err := g.Client.Status().Patch(ctx, etcd, client.MergeFrom(before)); err != nil {
+		return fmt.Errorf("removing the conditions that etcd-druid does not update: %w", err)
+	}
+
+	return nil
 }
 
 // releaseSecrets removes the issued Secrets of an Etcd from the control of the secrets manager. After another takeover it

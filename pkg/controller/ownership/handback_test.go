@@ -11,6 +11,7 @@ import (
 	"errors"
 	"time"
 
+	upstreamv1alpha1 "github.com/gardener/etcd-druid/api/core/v1alpha1"
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -38,6 +39,13 @@ func (s fakeObserver) Observe(context.Context, *druidv1alpha1.Etcd, observer.Req
 	return etcdcluster.Observation(s)
 }
 
+// upstreamConditions are the types of the conditions of etcd-druid.
+var upstreamConditions = []upstreamv1alpha1.ConditionType{
+	upstreamv1alpha1.ConditionTypeReady, upstreamv1alpha1.ConditionTypeAllMembersReady, upstreamv1alpha1.ConditionTypeAllMembersUpdated,
+	upstreamv1alpha1.ConditionTypeBackupReady, upstreamv1alpha1.ConditionTypeDataVolumesReady, upstreamv1alpha1.ConditionTypeClusterIDMismatch,
+	upstreamv1alpha1.ConditionTypeBootstrappedWithExistingCluster, upstreamv1alpha1.ConditionTypeLastSnapshotCompactionSucceeded,
+}
+
 var _ = Describe("GiveBack", func() {
 	var (
 		ctx      = context.Background()
@@ -59,7 +67,9 @@ var _ = Describe("GiveBack", func() {
 		etcd := &druidv1alpha1.Etcd{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot--foo", Name: name, Generation: 2}}
 		etcd.Spec.Replicas = 1
 		etcd.Status.ObservedGeneration = &observed
-		etcd.Status.Conditions = []druidv1alpha1.Condition{{Type: "AllMembersUpdated", Status: "True"}}
+		for _, condition := range append([]upstreamv1alpha1.ConditionType{"Progressing", "StoreResolved"}, upstreamConditions...) {
+			etcd.Status.Conditions = append(etcd.Status.Conditions, druidv1alpha1.Condition{Type: druidv1alpha1.ConditionType(condition), Status: "True"})
+		}
 
 		return etcd
 	}
@@ -75,7 +85,7 @@ var _ = Describe("GiveBack", func() {
 		for _, object := range append(objects, druid) {
 			object.SetResourceVersion("")
 		}
-		c := fakeclient.NewClientBuilder().WithScheme(scheme).WithObjects(append(objects, druid)...).WithInterceptorFuncs(calls).Build()
+		c := fakeclient.NewClientBuilder().WithScheme(scheme).WithObjects(append(objects, druid)...).WithStatusSubresource(&druidv1alpha1.Etcd{}).WithInterceptorFuncs(calls).Build()
 		o := fakeObserver{}
 		o.ManagedResource = etcdcluster.ManagedResource{Exists: true, GenerationObserved: true, Applied: etcdcluster.ConditionFact{Status: "True"}}
 		o.State = state.State{TLS: state.TLSModes{Client: state.ModeManaged, Peer: state.ModeManaged}, Rotation: &state.Rotation{}}
@@ -131,6 +141,11 @@ var _ = Describe("GiveBack", func() {
 		complete := &druidv1alpha1.Etcd{}
 		Expect(c.Get(ctx, client.ObjectKey{Namespace: "shoot--foo", Name: "stable"}, complete)).To(Succeed())
 		Expect(complete.Spec.Etcd.ClientUrlTLS.ServerTLSSecretRef.Name).To(Equal("server-1"))
+		var conditions []upstreamv1alpha1.ConditionType
+		for _, condition := range complete.Status.Conditions {
+			conditions = append(conditions, upstreamv1alpha1.ConditionType(condition.Type))
+		}
+		Expect(conditions).To(Equal(upstreamConditions), "etcd-druid never updates other conditions")
 		secret := &corev1.Secret{}
 		Expect(c.Get(ctx, client.ObjectKeyFromObject(issued), secret)).To(Succeed())
 		Expect(secret.Labels).To(Equal(map[string]string{"managed-by": "secrets-manager", "persist": "true"}))
@@ -139,8 +154,9 @@ var _ = Describe("GiveBack", func() {
 		rolling := &druidv1alpha1.Etcd{}
 		Expect(c.Get(ctx, client.ObjectKey{Namespace: "shoot--foo", Name: "rolling"}, rolling)).To(Succeed())
 		Expect(rolling.Spec.Etcd.ClientUrlTLS).To(BeNil(), "what is refused is not touched")
+		Expect(rolling.Status.Conditions).To(HaveLen(2+len(upstreamConditions)), "what is refused is not touched")
 		rolling.Status.ObservedGeneration = new(int64(2))
-		Expect(c.Update(ctx, rolling)).To(Succeed())
+		Expect(c.Status().Update(ctx, rolling)).To(Succeed())
 		Expect(handBack.RunOnce(ctx)).Error().To(HaveOccurred())
 		release(c, "rolling")
 
