@@ -6,6 +6,7 @@ package clusters_test
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -19,10 +20,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/ownership"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
+	"github.com/gardener/gardener-extension-etcd-druid/test/handback"
 )
 
 const etcdDruidFinalizer = "druid.gardener.cloud/etcd-druid"
@@ -51,9 +57,7 @@ func createWithEtcdDruid(ctx context.Context, namespace string, replicas int32, 
 		option(etcd)
 	}
 	Expect(env.Client.Create(ctx, etcd)).To(Succeed())
-	druid := fixture.EtcdDruid{
-		Etcd: etcd, WrapperImage: "registry.example.com/etcd-wrapper:v0", SidecarImage: "registry.example.com/etcdbrctl:v0", InitImage: "registry.example.com/alpine:v0",
-	}
+	druid := etcdDruidOf(etcd)
 	for _, obj := range druid.Objects() {
 		if set, is := obj.(*appsv1.StatefulSet); is {
 			metav1.SetMetaDataAnnotation(&set.ObjectMeta, scaleUpAnnotation, "")
@@ -70,6 +74,12 @@ func createWithEtcdDruid(ctx context.Context, namespace string, replicas int32, 
 	return etcd
 }
 
+func etcdDruidOf(etcd *druidv1alpha1.Etcd) fixture.EtcdDruid {
+	return fixture.EtcdDruid{
+		Etcd: etcd, WrapperImage: "registry.example.com/etcd-wrapper:v0", SidecarImage: "registry.example.com/etcdbrctl:v0", InitImage: "registry.example.com/alpine:v0",
+	}
+}
+
 // recordFullSnapshot simulates the sidecar of the leader, which records a full snapshot in the Lease.
 func recordFullSnapshot(ctx context.Context, namespace string) {
 	GinkgoHelper()
@@ -77,6 +87,27 @@ func recordFullSnapshot(ctx context.Context, namespace string) {
 	Expect(env.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "main-full-snap"}, lease)).To(Succeed())
 	lease.Spec.HolderIdentity, lease.Spec.RenewTime = new("1"), new(metav1.NowMicro())
 	Expect(env.Client.Update(ctx, lease)).To(Succeed())
+}
+
+// handBack hands all Etcds back to etcd-druid, and waits for the one in the namespace.
+func handBack(ctx context.Context, namespace string, etcds *members) {
+	GinkgoHelper()
+	garden := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ownership.EtcdDruidKey.Namespace}}
+	Expect(client.IgnoreAlreadyExists(env.Client.Create(ctx, garden))).To(Succeed())
+	etcdDruid := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: ownership.EtcdDruidKey.Namespace, Name: ownership.EtcdDruidKey.Name}}
+	etcdDruid.Spec.Class, etcdDruid.Spec.SecretRefs = new("none"), []corev1.LocalObjectReference{{Name: "none"}}
+	Expect(env.Client.Create(ctx, etcdDruid)).To(Succeed())
+	DeferCleanup(func(ctx SpecContext) { Expect(env.Client.Delete(ctx, etcdDruid)).To(Succeed()) })
+
+	controller := &ownership.HandBack{
+		Client: env.Client, Observer: &observer.Observer{Reader: env.Client, APIReader: env.Client, Etcd: etcds}, Recorder: events.NewFakeRecorder(100), Clock: clock.RealClock{},
+	}
+	Eventually(func() map[string]types.UID {
+		_, err := controller.RunOnce(ctx) // fails until the resource manager has released the objects
+		AddReportEntry("hand-back", fmt.Sprint(err), ReportEntryVisibilityFailureOrVerbose)
+
+		return identities(ctx, namespace, &resourcesv1alpha1.ManagedResourceList{})
+	}).Should(BeEmpty())
 }
 
 // identities returns the UIDs of the objects in the namespace by name.
@@ -116,7 +147,7 @@ func countCreatedPods(ctx context.Context, namespace string) func() int {
 }
 
 var _ = Describe("The adoption of a cluster that etcd-druid runs", func() {
-	DescribeTable("should need one rolling update, and keep all persistent objects", func(ctx SpecContext, replicas int) {
+	DescribeTable("should need one rolling update, keep all persistent objects, and be reversible without a restart", func(ctx SpecContext, replicas int) {
 		namespace := env.Namespace(ctx, "adoption")
 		createWithEtcdDruid(ctx, namespace, int32(replicas), fixture.WithLocalStore()) // #nosec G115 -- 1 or 3
 		pods, claims := identities(ctx, namespace, &corev1.PodList{}), identities(ctx, namespace, &corev1.PersistentVolumeClaimList{})
@@ -125,7 +156,9 @@ var _ = Describe("The adoption of a cluster that etcd-druid runs", func() {
 		Expect(pods).To(HaveLen(replicas))
 		created := countCreatedPods(ctx, namespace)
 
-		DeferCleanup((&process{}).start(namespace, &members{namespace: namespace}))
+		etcds := &members{namespace: namespace}
+		stop := (&process{}).start(namespace, etcds)
+		DeferCleanup(stop)
 		etcd := &druidv1alpha1.Etcd{}
 		key := client.ObjectKey{Namespace: namespace, Name: "main"}
 
@@ -178,6 +211,18 @@ var _ = Describe("The adoption of a cluster that etcd-druid runs", func() {
 			g.Expect(env.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "former"}, secret)).To(Succeed())
 			g.Expect(secret.Finalizers).To(BeEmpty(), "nothing uses it")
 		}).Should(Succeed())
+
+		By("handing it back")
+		stop()
+		Expect(env.Client.Get(ctx, key, etcd)).To(Succeed())
+		adopted, running := etcd.DeepCopy(), identities(ctx, namespace, &corev1.PodList{})
+		handBack(ctx, namespace, etcds)
+		Expect(env.Client.Get(ctx, key, etcd)).To(Succeed())
+		Expect(etcd.Spec).To(Equal(adopted.Spec))
+		Expect(handback.Check(ctx, env.Client, etcdDruidOf(etcd))).To(Succeed())
+		Expect(identities(ctx, namespace, &corev1.PodList{})).To(Equal(running))
+		Expect(identities(ctx, namespace, &appsv1.StatefulSetList{})).To(Equal(statefulSets))
+		Expect(identities(ctx, namespace, &coordinationv1.LeaseList{})).To(Equal(leases))
 	},
 		Entry("of one member", 1),
 		Entry("of three members", 3),
