@@ -153,11 +153,10 @@ func (g *HandBack) handBack(ctx context.Context, etcd *druidv1alpha1.Etcd) error
 	if err := g.Client.Patch(ctx, complete, client.MergeFrom(etcd.DeepCopy())); err != nil {
 		return fmt.Errorf("writing what it runs with into its spec: %w", err)
 	}
-	if err := g.removeConditions(ctx, complete); err != nil {
-		return err
-	}
-	if err := g.releaseSecrets(ctx, etcd); err != nil {
-		return err
+	for _, prepare := range []func(context.Context, *druidv1alpha1.Etcd) error{g.removeConditions, g.releaseSecrets, g.ensureClaimTemplates} {
+		if err := prepare(ctx, complete); err != nil {
+			return err
+		}
 	}
 	if err := managedresources.SetKeepObjects(ctx, g.Client, mr.Namespace, mr.Name, true); err != nil {
 		return fmt.Errorf("keeping the objects of ManagedResource %s: %w", mr.Name, err)

@@ -15,6 +15,7 @@ import (
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -78,6 +79,13 @@ var _ = Describe("GiveBack", func() {
 			Namespace: "shoot--foo", Name: "druid-" + etcdName, Annotations: annotations, Finalizers: []string{"resources.gardener.cloud/gardener-resource-manager-seed"},
 		}}
 	}
+	statefulSet := func(name string, claimLabels map[string]string) *appsv1.StatefulSet {
+		set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot--foo", Name: name, UID: "applied", Labels: map[string]string{"app.kubernetes.io/part-of": name}}}
+		set.Spec.UpdateStrategy.Type = appsv1.OnDeleteStatefulSetStrategyType
+		set.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: claimLabels}}}
+
+		return set
+	}
 	issued := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot--foo", Name: "ca-1", Labels: map[string]string{
 		"managed-by": "secrets-manager", "manager-identity": "etcd-druid-stable", "persist": "true",
 	}}}
@@ -132,7 +140,7 @@ var _ = Describe("GiveBack", func() {
 	})
 
 	It("hands back the Etcds that it can, names those that it refuses, and starts the etcd-druid after the last one", func() {
-		c, handBack := start(etcd("stable", 2), managedResource("stable", nil), etcd("rolling", 1), managedResource("rolling", nil), etcd("foreign", 1), issued.DeepCopy())
+		c, handBack := start(etcd("stable", 2), managedResource("stable", nil), statefulSet("stable", nil), etcd("rolling", 1), managedResource("rolling", nil), statefulSet("rolling", nil), etcd("foreign", 1), issued.DeepCopy())
 
 		done, err := handBack.RunOnce(ctx)
 		Expect(done).To(BeFalse())
@@ -166,7 +174,7 @@ var _ = Describe("GiveBack", func() {
 	})
 
 	It("reports the first certificate that expires without renewal", func() {
-		_, handBack := start(etcd("stable", 2), managedResource("stable", nil))
+		_, handBack := start(etcd("stable", 2), managedResource("stable", nil), statefulSet("stable", nil))
 		Expect(handBack.RunOnce(ctx)).Error().To(MatchError(ContainSubstring("waiting for ManagedResource")))
 		Expect(recorder.Events).To(Receive(Equal("Normal HandedBack Handed back to etcd-druid; its pods are unchanged. " +
 			"Its certificates are not renewed any more: replace them before 2027-02-03T04:05:06Z, when tls.crt of Secret server-1 expires")))
@@ -174,7 +182,7 @@ var _ = Describe("GiveBack", func() {
 
 	It("refuses an Etcd whose certificates expire soon", func() {
 		expires = now.Add(59 * 24 * time.Hour)
-		c, handBack := start(etcd("stable", 2), managedResource("stable", nil))
+		c, handBack := start(etcd("stable", 2), managedResource("stable", nil), statefulSet("stable", nil))
 		Expect(handBack.RunOnce(ctx)).Error().To(MatchError(ContainSubstring("tls.crt of Secret server-1 expires at 2026-03-01T12:00:00Z")))
 		remaining := read(c, "stable")
 		Expect(remaining.DeletionTimestamp).To(BeNil())
@@ -183,8 +191,57 @@ var _ = Describe("GiveBack", func() {
 
 	It("refuses an Etcd whose applications have a certificate that expires soon", func() {
 		application = now.Add(58 * 24 * time.Hour)
-		_, handBack := start(etcd("stable", 2), managedResource("stable", nil))
+		_, handBack := start(etcd("stable", 2), managedResource("stable", nil), statefulSet("stable", nil))
 		Expect(handBack.RunOnce(ctx)).Error().To(MatchError(ContainSubstring("tls.crt of Secret application-1 expires at 2026-02-28T12:00:00Z")))
+	})
+
+	Describe("a StatefulSet with the label of gardener-resource-manager in its volumeClaimTemplates", func() {
+		labeled := map[string]string{"resources.gardener.cloud/managed-by": "gardener", "other": "label"}
+		live := func(c client.Client) *appsv1.StatefulSet {
+			GinkgoHelper()
+			set := &appsv1.StatefulSet{}
+			Expect(c.Get(ctx, client.ObjectKey{Namespace: "shoot--foo", Name: "stable"}, set)).To(Succeed())
+
+			return set
+		}
+
+		It("is replaced without its pods, because etcd-druid could not update it", func() {
+			var propagation *metav1.DeletionPropagation
+			calls.Delete = func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.DeleteOption) error {
+				if _, is := object.(*appsv1.StatefulSet); is {
+					propagation = (&client.DeleteOptions{}).ApplyOptions(options).PropagationPolicy
+				}
+
+				return c.Delete(ctx, object, options...)
+			}
+			c, handBack := start(etcd("stable", 2), managedResource("stable", nil), statefulSet("stable", labeled))
+			Expect(handBack.RunOnce(ctx)).Error().To(MatchError(ContainSubstring("waiting for ManagedResource")))
+			Expect(propagation).To(HaveValue(Equal(metav1.DeletePropagationOrphan)))
+			set := live(c)
+			Expect(set.UID).NotTo(BeEquivalentTo("applied"))
+			Expect(set.Labels).To(HaveKeyWithValue("app.kubernetes.io/part-of", "stable"))
+			Expect(set.Spec.UpdateStrategy.Type).To(Equal(appsv1.OnDeleteStatefulSetStrategyType))
+			Expect(set.Spec.VolumeClaimTemplates).To(ConsistOf(HaveField("Labels", Equal(map[string]string{"other": "label"}))))
+		})
+
+		It("stays if it cannot be created again", func() {
+			calls.Create = func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
+				return errors.New("rejected")
+			}
+			c, handBack := start(etcd("stable", 2), managedResource("stable", nil), statefulSet("stable", labeled))
+			Expect(handBack.RunOnce(ctx)).Error().To(MatchError(ContainSubstring("could not be created again: rejected")))
+			Expect(live(c).UID).To(BeEquivalentTo("applied"))
+			Expect(read(c, "stable").DeletionTimestamp).To(BeNil())
+		})
+
+		It("keeps the ManagedResource until it is created again", func() {
+			c, handBack := start(etcd("stable", 2), managedResource("stable", nil))
+			Expect(handBack.RunOnce(ctx)).Error().To(MatchError(ContainSubstring("waiting for StatefulSet stable to be created")))
+			Expect(read(c, "stable").DeletionTimestamp).To(BeNil())
+			Expect(c.Create(ctx, statefulSet("stable", nil))).To(Succeed())
+			Expect(handBack.RunOnce(ctx)).Error().To(MatchError(ContainSubstring("waiting for ManagedResource")))
+			Expect(live(c).UID).To(BeEquivalentTo("applied"), "it has no label")
+		})
 	})
 
 	Describe("an interruption", func() {
@@ -198,7 +255,7 @@ var _ = Describe("GiveBack", func() {
 			calls.Delete = func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error {
 				return errors.New("killed")
 			}
-			c, handBack = start(etcd("stable", 2), managedResource("stable", nil))
+			c, handBack = start(etcd("stable", 2), managedResource("stable", nil), statefulSet("stable", nil))
 			Expect(handBack.RunOnce(ctx)).Error().To(MatchError(ContainSubstring("killed")))
 			calls.Delete = nil
 			handed = &druidv1alpha1.Etcd{}
@@ -210,7 +267,7 @@ var _ = Describe("GiveBack", func() {
 		resume := func() error {
 			GinkgoHelper()
 			Expect(c.Update(ctx, handed)).To(Succeed())
-			_, handBack = start(handed, read(c, "stable"))
+			_, handBack = start(handed, read(c, "stable"), statefulSet("stable", nil))
 			_, err := handBack.RunOnce(ctx)
 
 			return err
@@ -223,7 +280,7 @@ var _ = Describe("GiveBack", func() {
 		It("is not assumed for a first generation that is not rolled out, although its spec is complete", func() {
 			handed.Generation, handed.Status.ObservedGeneration = 1, nil
 			Expect(c.Update(ctx, handed)).To(Succeed())
-			_, handBack = start(handed, managedResource("stable", nil))
+			_, handBack = start(handed, managedResource("stable", nil), statefulSet("stable", nil))
 			Expect(handBack.RunOnce(ctx)).Error().To(MatchError(ContainSubstring("its newest generation is not rolled out")))
 		})
 
@@ -239,7 +296,7 @@ var _ = Describe("GiveBack", func() {
 	})
 
 	It("does nothing without an etcd-druid", func() {
-		c, handBack := start(etcd("stable", 2), managedResource("stable", nil))
+		c, handBack := start(etcd("stable", 2), managedResource("stable", nil), statefulSet("stable", nil))
 		Expect(c.Delete(ctx, druid)).To(Succeed())
 		Expect(handBack.RunOnce(ctx)).Error().To(MatchError(ContainSubstring("no etcd-druid")))
 		Expect(read(c, "stable").DeletionTimestamp).To(BeNil())

@@ -228,6 +228,29 @@ var _ = Describe("The adoption of a cluster that etcd-druid runs", func() {
 		Entry("of three members", 3),
 	)
 
+	It("should also be possible for etcd-druid if this operator created the cluster", func(ctx SpecContext) {
+		namespace := env.Namespace(ctx, "handback")
+		etcds := &members{namespace: namespace}
+		stop := (&process{}).start(namespace, etcds)
+		DeferCleanup(stop)
+		create(3)(ctx, namespace)
+		Eventually(isReconciled).WithArguments(ctx, namespace).Should(BeTrue())
+		stop()
+		pods, claims := identities(ctx, namespace, &corev1.PodList{}), identities(ctx, namespace, &corev1.PersistentVolumeClaimList{})
+
+		handBack(ctx, namespace, etcds)
+		etcd := &druidv1alpha1.Etcd{}
+		Expect(env.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "main"}, etcd)).To(Succeed())
+		Expect(handback.Check(ctx, env.Client, etcdDruidOf(etcd))).To(Succeed())
+		Eventually(func(g Gomega) {
+			statefulSet := &appsv1.StatefulSet{}
+			g.Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(etcd), statefulSet)).To(Succeed())
+			g.Expect(statefulSet.Status.ReadyReplicas).To(BeEquivalentTo(3), "the StatefulSet has adopted the pods")
+		}).Should(Succeed())
+		Expect(identities(ctx, namespace, &corev1.PodList{})).To(Equal(pods))
+		Expect(identities(ctx, namespace, &corev1.PersistentVolumeClaimList{})).To(Equal(claims))
+	})
+
 	DescribeTable("should not block the deletion of a namespace", func(ctx SpecContext, isAdopted bool) {
 		namespace := env.Namespace(ctx, "adoption")
 		etcd := createWithEtcdDruid(ctx, namespace, 1)
