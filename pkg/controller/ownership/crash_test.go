@@ -14,12 +14,17 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gardener/gardener-extension-etcd-druid/cmd/gardener-extension-etcd-druid/app"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/ownership"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 	"github.com/gardener/gardener-extension-etcd-druid/test/crash"
 )
 
@@ -95,5 +100,71 @@ var _ = Describe("A takeover that is killed at any of its writes", func() {
 			"patch *v1alpha1.ManagedResource etcd-druid", "delete *v1.ValidatingWebhookConfiguration etcd-druid", "patch *v1.Deployment etcd-druid",
 		}))
 		Expect(result.Objects).To(HaveLen(2), "neither the webhook nor a pod of etcd-druid is left")
+	})
+})
+
+var _ = Describe("A hand-back that is killed at any of its writes", func() {
+	meta := metav1.ObjectMeta{Namespace: "shoot--foo", Name: "main"}
+
+	// applied is the StatefulSet that gardener-resource-manager creates.
+	applied := func() *appsv1.StatefulSet {
+		set := &appsv1.StatefulSet{ObjectMeta: meta}
+		set.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "main", Labels: map[string]string{"resources.gardener.cloud/managed-by": "gardener"}}}}
+
+		return set
+	}
+	// resourceManager simulates gardener-resource-manager, which creates the StatefulSet again until its ManagedResource is deleted.
+	resourceManager := func(ctx context.Context, c client.Client) error {
+		resource := &resourcesv1alpha1.ManagedResource{}
+		if err := c.Get(ctx, client.ObjectKey{Namespace: meta.Namespace, Name: "druid-main"}, resource); err != nil {
+			return client.IgnoreNotFound(err)
+		}
+		if resource.DeletionTimestamp != nil {
+			resource.Finalizers = nil
+
+			return c.Update(ctx, resource)
+		}
+		err := c.Get(ctx, client.ObjectKey{Namespace: meta.Namespace, Name: meta.Name}, &appsv1.StatefulSet{})
+		if apierrors.IsNotFound(err) {
+			return c.Create(ctx, applied())
+		}
+
+		return err
+	}
+
+	It("comes to what it would have come to", func(ctx SpecContext) {
+		result, err := crash.Run(ctx, crash.Case{
+			Scheme: app.NewScheme(),
+			Status: []client.Object{&druidv1alpha1.Etcd{}},
+			Objects: func() []client.Object {
+				etcd := &druidv1alpha1.Etcd{ObjectMeta: meta}
+				etcd.Generation, etcd.Status.ObservedGeneration, etcd.Spec.Replicas = 2, new(int64(2)), 1
+				etcd.Status.Conditions = []druidv1alpha1.Condition{{Type: "AllMembersUpdated", Status: "True"}, {Type: "Progressing", Status: "False"}}
+				druid := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "etcd-druid", Annotations: map[string]string{"resources.gardener.cloud/ignore": "true"}}}
+				managed := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: meta.Namespace, Name: "druid-main", Finalizers: []string{"resources.gardener.cloud/gardener-resource-manager-seed"}}}
+
+				return []client.Object{etcd, druid, managed, applied()}
+			},
+			Start: func(_ context.Context, c client.Client) func(context.Context) error {
+				o := fakeObserver{}
+				o.ManagedResource = etcdcluster.ManagedResource{Exists: true, GenerationObserved: true, Applied: etcdcluster.ConditionFact{Status: "True"}}
+				o.State = state.State{TLS: state.TLSModes{Client: state.ModeDisabled, Peer: state.ModeDisabled}}
+				handBack := &ownership.HandBack{Client: c, Observer: o, Recorder: events.NewFakeRecorder(1000), Clock: clock.RealClock{}}
+
+				return func(ctx context.Context) error {
+					_, err := handBack.RunOnce(ctx)
+
+					return err
+				}
+			},
+			Others: resourceManager,
+			Kinds:  []client.ObjectList{&resourcesv1alpha1.ManagedResourceList{}, &appsv1.StatefulSetList{}, &druidv1alpha1.EtcdList{}},
+		})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(result.Failures).To(BeEmpty())
+		Expect(result.Writes).To(ContainElements("delete *v1.StatefulSet main", "create *v1.StatefulSet main", "delete *v1alpha1.ManagedResource druid-main"))
+		Expect(result.Objects).To(ConsistOf(
+			ContainSubstring(`"name":"etcd-druid","namespace":"garden"`), And(HavePrefix("*v1.StatefulSet"), Not(ContainSubstring("managed-by"))), And(HavePrefix("*v1alpha1.Etcd"), Not(ContainSubstring("Progressing"))),
+		))
 	})
 })
