@@ -6,6 +6,7 @@ package ownership
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -25,14 +26,29 @@ const (
 	managedByLabel = "resources.gardener.cloud/managed-by"
 	// orphanTimeout limits the time in which the garbage collector releases the pods of a StatefulSet.
 	orphanTimeout = 10 * time.Second
+	// maxReplacements limits the attempts to replace a StatefulSet in one round.
+	maxReplacements = 3
 )
+
+// errCreatedAgain means that gardener-resource-manager was faster than this operator.
+var errCreatedAgain = errors.New("gardener-resource-manager has created it again")
 
 // ensureClaimTemplates removes the label of gardener-resource-manager from the volumeClaimTemplates of the StatefulSet. They are immutable, and
 // etcd-druid renders them without the label. The API server would reject each update by etcd-druid. Therefore it replaces the StatefulSet
 // without its pods. The StatefulSet of an adopted Etcd has no such label and stays.
 //
-// The ManagedResource must still exist. If this process stops before it creates the StatefulSet, gardener-resource-manager does so.
+// The ManagedResource must still exist. If this process stops before it creates the StatefulSet, gardener-resource-manager does so. It may also
+// do so while it applies the ManagedResource for another reason.
 func (g *HandBack) ensureClaimTemplates(ctx context.Context, etcd *druidv1alpha1.Etcd) error {
+	for attempt := 1; ; attempt++ {
+		if err := g.replaceLabeledStatefulSet(ctx, etcd); attempt == maxReplacements || !errors.Is(err, errCreatedAgain) {
+			return err
+		}
+	}
+}
+
+// replaceLabeledStatefulSet replaces the StatefulSet without its pods if its volumeClaimTemplates have the label.
+func (g *HandBack) replaceLabeledStatefulSet(ctx context.Context, etcd *druidv1alpha1.Etcd) error {
 	live := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: etcd.Namespace, Name: helper.StatefulSetName(etcd)}}
 	if err := g.Client.Get(ctx, client.ObjectKeyFromObject(live), live); apierrors.IsNotFound(err) {
 		return fmt.Errorf("waiting for StatefulSet %s to be created", live.Name)
@@ -52,15 +68,21 @@ func (g *HandBack) ensureClaimTemplates(ctx context.Context, etcd *druidv1alpha1
 		return fmt.Errorf("deleting StatefulSet %s without its pods: %w", live.Name, err)
 	}
 	isGone := func(ctx context.Context) (bool, error) {
-		err := g.Client.Get(ctx, client.ObjectKeyFromObject(live), &appsv1.StatefulSet{})
+		current := &appsv1.StatefulSet{}
+		err := g.Client.Get(ctx, client.ObjectKeyFromObject(live), current)
+		if err == nil && current.UID != live.UID {
+			return false, errCreatedAgain
+		}
 
 		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
 	}
-	if err := wait.PollUntilContextTimeout(ctx, orphanTimeout/100, orphanTimeout, true, isGone); err != nil {
+	if err := wait.PollUntilContextTimeout(ctx, orphanTimeout/50, orphanTimeout, true, isGone); err != nil {
 		return fmt.Errorf("waiting for StatefulSet %s to release its pods: %w", live.Name, err)
 	}
-	if err := g.Client.Create(ctx, replacement); err != nil {
-		return fmt.Errorf("creating StatefulSet %s again: %w", live.Name, err)
+	if err := g.Client.Create(ctx, replacement); apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("creating StatefulSet %s: %w", live.Name, errCreatedAgain)
+	} else if err != nil {
+		return fmt.Errorf("creating StatefulSet %s: %w", live.Name, err)
 	}
 
 	return nil

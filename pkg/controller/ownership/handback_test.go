@@ -9,6 +9,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	upstreamv1alpha1 "github.com/gardener/etcd-druid/api/core/v1alpha1"
@@ -19,6 +20,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
 	testclock "k8s.io/utils/clock/testing"
@@ -222,6 +224,27 @@ var _ = Describe("GiveBack", func() {
 			Expect(set.Labels).To(HaveKeyWithValue("app.kubernetes.io/part-of", "stable"))
 			Expect(set.Spec.UpdateStrategy.Type).To(Equal(appsv1.OnDeleteStatefulSetStrategyType))
 			Expect(set.Spec.VolumeClaimTemplates).To(ConsistOf(HaveField("Labels", Equal(map[string]string{"other": "label"}))))
+		})
+
+		It("is replaced again if gardener-resource-manager was faster", func() {
+			replaced := 0
+			calls.Delete = func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.DeleteOption) error {
+				err := c.Delete(ctx, object, options...)
+				if _, is := object.(*appsv1.StatefulSet); is && err == nil {
+					if replaced++; replaced < 3 {
+						again := statefulSet("stable", labeled)
+						again.UID = types.UID(fmt.Sprintf("applied-%d", replaced))
+
+						return c.Create(ctx, again)
+					}
+				}
+
+				return err
+			}
+			c, handBack := start(etcd("stable", 2), managedResource("stable", nil), statefulSet("stable", labeled))
+			Expect(handBack.RunOnce(ctx)).Error().To(MatchError(ContainSubstring("waiting for ManagedResource")))
+			Expect(replaced).To(Equal(3))
+			Expect(live(c).Spec.VolumeClaimTemplates).To(ConsistOf(HaveField("Labels", Equal(map[string]string{"other": "label"}))))
 		})
 
 		It("stays if it cannot be created again", func() {
