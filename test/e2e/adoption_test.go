@@ -7,14 +7,11 @@ package e2e_test
 import (
 	"bytes"
 	"context"
-	"fmt"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -24,46 +21,24 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
+// The adoption of three members is a part of the migration of a seed in migration_test.go.
 var _ = Describe("A cluster that etcd-druid created", func() {
-	DescribeTable("keeps its data when the operator adopts it", func(ctx SpecContext, replicas int) {
+	It("keeps its data when the operator adopts it with one member", SpecPriority(8), func(ctx SpecContext) {
 		operator, err := seed.Operator(ctx)
 		Expect(err).NotTo(HaveOccurred())
-		ns := seed.NewNamespace(ctx, fmt.Sprintf("adoption-%d", replicas))
+		ns := seed.NewNamespace(ctx, "adoption-1")
 
 		By("creating the objects that etcd-druid creates, while reconciliation is suspended")
-		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(int32(replicas)), fixture.WithAnnotation(suspendAnnotation, "")) // #nosec G115 -- 1 or 3
-		etcd.Finalizers = []string{"druid.gardener.cloud/etcd-druid"}
+		etcd := fixture.Etcd(fixture.WithName("main"), withLocalStore(ns), fixture.WithAnnotation(suspendAnnotation, ""))
 		ns.Create(ctx, etcd)
-		etcdDruid := fixture.EtcdDruid{
-			Etcd: etcd, WrapperImage: operator.Image(ctx, "etcd-wrapper"), SidecarImage: operator.Image(ctx, "etcd-backup-restore"), Home: "/home/nonroot",
-		}
-		ns.Create(ctx, etcdDruid.Objects()...)
-		before := etcd.DeepCopy()
-		status := etcdDruid.Status()
-		etcd.Status.ObservedGeneration, etcd.Status.LastOperation = status.ObservedGeneration, status.LastOperation
-		Expect(ns.Client.Status().Patch(ctx, etcd, client.MergeFrom(before))).To(Succeed())
-		ns.Eventually(ctx, etcd, func(g Gomega) {
-			statefulSet := &appsv1.StatefulSet{}
-			g.Expect(ns.Client.Get(ctx, client.ObjectKeyFromObject(etcd), statefulSet)).To(Succeed())
-			g.Expect(statefulSet.Status.ReadyReplicas).To(BeEquivalentTo(replicas))
-		})
+		createWithEtcdDruid(ctx, ns, operator, etcd)
 
 		writeLog := ns.NewWriteLog(etcd)
 		writeLog.Write(ctx, 20)
-		pods, claims := podUIDs(ctx, ns, replicas), volumeClaimUIDs(ctx, ns, replicas)
-		var workload *framework.Workload
-		if replicas > 1 {
-			workload = ns.StartWorkloadWith(ctx, etcd, nil, "adoption")
-		}
+		pods, claims := podsByName(ctx, ns), ns.ClaimUIDs(ctx)
 
 		By("planning the adoption with the plugin")
-		out := &bytes.Buffer{}
-		code := app.Run(ctx, genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: out, ErrOut: out}, []string{
-			"adopt", "main", "--dry-run", "-n", ns.Name,
-		})
-		Expect(code).To(Equal(0), out.String())
-		Expect(out.String()).To(And(ContainSubstring("Pods would restart once"), ContainSubstring("security settings of container backup-restore"),
-			MatchRegexp(`(delete|evict) pod main-0`)))
+		Expect(planAdoption(ctx, ns, etcd)).To(ContainSubstring("delete pod main-0"))
 
 		By("adopting the cluster")
 		ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
@@ -75,45 +50,60 @@ var _ = Describe("A cluster that etcd-druid created", func() {
 			g.Expect(framework.CheckReady(etcd)).To(Succeed())
 		})
 
-		for name, uid := range podUIDs(ctx, ns, replicas) {
-			Expect(uid).NotTo(Equal(pods[name]), "%s was not replaced", name)
-		}
-		Expect(volumeClaimUIDs(ctx, ns, replicas)).To(Equal(claims))
+		Expect(replacedInOrder(ctx, ns, pods)).To(ConsistOf("main-0"))
+		Expect(ns.ClaimUIDs(ctx)).To(Equal(claims))
 		writeLog.ExpectComplete(ctx)
 		writeLog.Write(ctx, 1)
-		if workload != nil {
-			workload.Stop(ctx) // verifies that no acknowledged write is lost
-		}
-	},
-		Entry("with one member", SpecPriority(8), 1),
-		Entry("with three members", SpecPriority(9), 3),
-	)
+		eventuallySnapshot(ctx, ns, etcd, "main-delta-snap", writeLog.Revision)
+	}, SpecTimeout(specTimeout))
 })
 
-// podUIDs returns the UIDs of the members' pods by their names.
-func podUIDs(ctx context.Context, ns *framework.TestNamespace, replicas int) map[string]types.UID {
+// createWithEtcdDruid creates what etcd-druid creates for an existing Etcd with a store. It waits for all members and for the first full
+// snapshot, and then writes the status of etcd-druid.
+func createWithEtcdDruid(ctx context.Context, ns *framework.TestNamespace, operator *framework.Operator, etcd *druidv1alpha1.Etcd) {
 	GinkgoHelper()
 
-	return uidsByName(ctx, ns, &corev1.Pod{}, "main-%d", replicas)
+	ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Finalizers = []string{"druid.gardener.cloud/etcd-druid"} })
+	druid := etcdDruidOf(ctx, operator, etcd)
+	ns.Create(ctx, druid.Objects()...)
+	ns.Eventually(ctx, etcd, func(g Gomega) {
+		statefulSet := &appsv1.StatefulSet{}
+		g.Expect(ns.Client.Get(ctx, client.ObjectKeyFromObject(etcd), statefulSet)).To(Succeed())
+		g.Expect(statefulSet.Status.ReadyReplicas).To(Equal(etcd.Spec.Replicas))
+	})
+	eventuallySnapshot(ctx, ns, etcd, etcd.Name+"-full-snap", 0)
+
+	// etcd-druid removes the annotation when it has reconciled the Etcd.
+	ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { delete(etcd.Annotations, "gardener.cloud/operation") })
+	before := etcd.DeepCopy()
+	etcd.Status = druid.Status()
+	Expect(ns.Client.Status().Patch(ctx, etcd, client.MergeFrom(before))).To(Succeed())
 }
 
-// volumeClaimUIDs returns the UIDs of the members' PersistentVolumeClaims by their names.
-func volumeClaimUIDs(ctx context.Context, ns *framework.TestNamespace, replicas int) map[string]types.UID {
+// etcdDruidOf returns the etcd-druid that renders the Etcd with the images of the seed for the version of etcd.
+func etcdDruidOf(ctx context.Context, operator *framework.Operator, etcd *druidv1alpha1.Etcd) fixture.EtcdDruid {
 	GinkgoHelper()
-
-	return uidsByName(ctx, ns, &corev1.PersistentVolumeClaim{}, "main-main-%d", replicas)
-}
-
-func uidsByName(ctx context.Context, ns *framework.TestNamespace, object client.Object, format string, replicas int) map[string]types.UID {
-	GinkgoHelper()
-
-	uids := map[string]types.UID{}
-
-	for ordinal := range replicas {
-		name := fmt.Sprintf(format, ordinal)
-		Expect(ns.Client.Get(ctx, client.ObjectKey{Namespace: ns.Name, Name: name}, object)).To(Succeed())
-		uids[name] = object.GetUID()
+	suffix := ""
+	if framework.EtcdVersion() == "3.5" {
+		suffix = "-next"
 	}
 
-	return uids
+	return fixture.EtcdDruid{
+		Etcd: etcd, Home: "/home/nonroot", InitImage: operator.Image(ctx, "init"),
+		WrapperImage: operator.Image(ctx, "etcd-wrapper"+suffix), SidecarImage: operator.Image(ctx, "etcd-backup-restore"+suffix),
+	}
+}
+
+// planAdoption returns what the plugin plans for an adoption. It expects that each pod restarts.
+func planAdoption(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd) string {
+	GinkgoHelper()
+	out := &bytes.Buffer{}
+	code := app.Run(ctx, genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: out, ErrOut: out}, []string{"adopt", etcd.Name, "--dry-run", "-n", ns.Name})
+	Expect(code).To(Equal(0), out.String())
+	Expect(out.String()).To(And(ContainSubstring("Pods would restart once"), ContainSubstring("security settings of container backup-restore")))
+	for ordinal := range etcd.Spec.Replicas {
+		Expect(out.String()).To(MatchRegexp(`(delete|evict) pod %s-%d`, etcd.Name, ordinal))
+	}
+
+	return out.String()
 }
