@@ -301,8 +301,9 @@ var _ = Describe("The etcd-druid of gardenlet", func() {
 
 		after := &appsv1.StatefulSet{}
 		Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(statefulSet), after)).To(Succeed())
-		Expect(after.UID).To(Equal(statefulSet.UID))
-		Expect(after.Generation).To(Equal(statefulSet.Generation))
+		Expect(statefulSet.Spec.VolumeClaimTemplates).To(ConsistOf(HaveField("Labels", Equal(map[string]string{"resources.gardener.cloud/managed-by": "gardener"}))))
+		statefulSet.Spec.VolumeClaimTemplates[0].Labels = nil
+		Expect(after.Spec).To(Equal(statefulSet.Spec), "only the label of the resource manager is removed, with which etcd-druid could not update the StatefulSet")
 		Consistently(func(g Gomega) {
 			again := &corev1.Pod{}
 			g.Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(pod), again)).To(Succeed())
