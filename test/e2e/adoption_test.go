@@ -31,7 +31,7 @@ var _ = Describe("A cluster that etcd-druid created", func() {
 		By("creating the objects that etcd-druid creates, while reconciliation is suspended")
 		etcd := fixture.Etcd(fixture.WithName("main"), withLocalStore(ns), fixture.WithAnnotation(suspendAnnotation, ""))
 		ns.Create(ctx, etcd)
-		createWithEtcdDruid(ctx, ns, operator, etcd)
+		createWithEtcdDruid(ctx, ns, operator, etcd)()
 
 		writeLog := ns.NewWriteLog(etcd)
 		writeLog.Write(ctx, 20)
@@ -58,40 +58,49 @@ var _ = Describe("A cluster that etcd-druid created", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// createWithEtcdDruid creates what etcd-druid creates for an existing Etcd with a store. It waits for all members and for the first full
-// snapshot, and then writes the status of etcd-druid.
-func createWithEtcdDruid(ctx context.Context, ns *framework.TestNamespace, operator *framework.Operator, etcd *druidv1alpha1.Etcd) {
+// createWithEtcdDruid creates what etcd-druid creates for an existing Etcd with a store. The returned function waits for all members and for
+// the first full snapshot, and then writes the status of etcd-druid.
+func createWithEtcdDruid(ctx context.Context, ns *framework.TestNamespace, operator *framework.Operator, etcd *druidv1alpha1.Etcd) (wait func()) {
 	GinkgoHelper()
 
 	ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Finalizers = []string{"druid.gardener.cloud/etcd-druid"} })
 	druid := etcdDruidOf(ctx, operator, etcd)
 	ns.Create(ctx, druid.Objects()...)
-	ns.Eventually(ctx, etcd, func(g Gomega) {
-		statefulSet := &appsv1.StatefulSet{}
-		g.Expect(ns.Client.Get(ctx, client.ObjectKeyFromObject(etcd), statefulSet)).To(Succeed())
-		g.Expect(statefulSet.Status.ReadyReplicas).To(Equal(etcd.Spec.Replicas))
-	})
-	eventuallySnapshot(ctx, ns, etcd, etcd.Name+"-full-snap", 0)
 
-	// etcd-druid removes the annotation when it has reconciled the Etcd.
-	ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { delete(etcd.Annotations, "gardener.cloud/operation") })
-	before := etcd.DeepCopy()
-	etcd.Status = druid.Status()
-	Expect(ns.Client.Status().Patch(ctx, etcd, client.MergeFrom(before))).To(Succeed())
+	return func() {
+		GinkgoHelper()
+		ns.Eventually(ctx, etcd, func(g Gomega) {
+			statefulSet := &appsv1.StatefulSet{}
+			g.Expect(ns.Client.Get(ctx, client.ObjectKeyFromObject(etcd), statefulSet)).To(Succeed())
+			g.Expect(statefulSet.Status.ReadyReplicas).To(Equal(etcd.Spec.Replicas))
+		})
+		eventuallySnapshot(ctx, ns, etcd, etcd.Name+"-full-snap", 0)
+
+		// etcd-druid removes the annotation when it has reconciled the Etcd.
+		ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { delete(etcd.Annotations, "gardener.cloud/operation") })
+		before := etcd.DeepCopy()
+		etcd.Status = druid.Status()
+		Expect(ns.Client.Status().Patch(ctx, etcd, client.MergeFrom(before))).To(Succeed())
+	}
 }
 
 // etcdDruidOf returns the etcd-druid that renders the Etcd with the images of the seed for the version of etcd.
 func etcdDruidOf(ctx context.Context, operator *framework.Operator, etcd *druidv1alpha1.Etcd) fixture.EtcdDruid {
 	GinkgoHelper()
-	suffix := ""
-	if framework.EtcdVersion() == "3.5" {
-		suffix = "-next"
-	}
 
 	return fixture.EtcdDruid{
 		Etcd: etcd, Home: "/home/nonroot", InitImage: operator.Image(ctx, "init"),
-		WrapperImage: operator.Image(ctx, "etcd-wrapper"+suffix), SidecarImage: operator.Image(ctx, "etcd-backup-restore"+suffix),
+		WrapperImage: operator.Image(ctx, imageName("etcd-wrapper")), SidecarImage: operator.Image(ctx, imageName("etcd-backup-restore")),
 	}
+}
+
+// imageName returns the name in the image vector for the version of etcd of the tests.
+func imageName(name string) string {
+	if framework.EtcdVersion() == "3.5" {
+		return name + "-next"
+	}
+
+	return name
 }
 
 // planAdoption returns what the plugin plans for an adoption. It expects that each pod restarts.

@@ -66,11 +66,7 @@ var _ = Describe("The operator on a seed of gardenlet", Serial, func() {
 		component := gardeneretcd.New(logr.Discard(), gardenlet.Client, ns.Name, gardenlet.Secrets, values)
 		Expect(component.Deploy(ctx)).To(Succeed())
 		adopted := &druidv1alpha1.Etcd{ObjectMeta: metav1.ObjectMeta{Namespace: ns.Name, Name: "etcd-main"}}
-		createWithEtcdDruid(ctx, ns, operator, adopted)
-		Expect(component.Wait(ctx)).To(Succeed(), ns.State)
-		adoptedLog := ns.NewWriteLog(adopted)
-		adoptedLog.TLS = gardenlet.Connection(adopted)
-		adoptedLog.Write(ctx, 20)
+		eventuallyRuns := createWithEtcdDruid(ctx, ns, operator, adopted)
 
 		gardenlet.InstallEtcdDruid(ctx, "seed.local/busybox:1", nil)
 		DeferCleanup(installation.Remove)
@@ -86,6 +82,14 @@ var _ = Describe("The operator on a seed of gardenlet", Serial, func() {
 		ns.Create(ctx, etcd)
 		managed := func() []string { return managedResources(ctx, ns) }
 		Consistently(managed).WithTimeout(5 * time.Second).WithPolling(framework.PollInterval).Should(BeEmpty())
+
+		By("waiting until the three members run")
+		eventuallyRuns()
+		Expect(component.Wait(ctx)).To(Succeed(), ns.State)
+		Expect(managed()).To(BeEmpty())
+		adoptedLog := ns.NewWriteLog(adopted)
+		adoptedLog.TLS = gardenlet.Connection(adopted)
+		adoptedLog.Write(ctx, 20)
 		planAdoption(ctx, ns, adopted)
 
 		By("taking over from etcd-druid")

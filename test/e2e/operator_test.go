@@ -134,7 +134,7 @@ var _ = Describe("The operator", Serial, Ordered, SpecPriority(10), func() {
 		newer := "seed.local/etcd-wrapper:newer" // no node has this image, so a restarted pod would not become ready
 
 		DeferCleanup(operator.Restart)
-		DeferCleanup(operator.OverrideImage(ctx, "etcd-wrapper", newer))
+		DeferCleanup(operator.OverrideImage(ctx, imageName("etcd-wrapper"), newer))
 
 		user := operator.User(ctx)
 		window := seed.OpenAuditWindow()
