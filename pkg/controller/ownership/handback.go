@@ -119,12 +119,9 @@ func (g *HandBack) handBack(ctx context.Context, etcd *druidv1alpha1.Etcd) error
 	if err := g.Client.Get(ctx, client.ObjectKey{Namespace: etcd.Namespace, Name: helper.ManagedResourceName(etcd)}, mr); err != nil {
 		return client.IgnoreNotFound(err) // it is handed back already, or this operator never managed it
 	}
-	if mr.DeletionTimestamp != nil {
-		return fmt.Errorf("waiting for ManagedResource %s to release its objects", mr.Name)
-	}
-	recorded, err := state.Decode(mr.Annotations)
+	recorded, err := g.readRecord(ctx, etcd, mr)
 	if err != nil {
-		return fmt.Errorf("ManagedResource %s: %w", mr.Name, err)
+		return err
 	}
 	canonical, errs := helper.Canonical(etcd)
 	if len(errs) > 0 {
@@ -167,6 +164,23 @@ func (g *HandBack) handBack(ctx context.Context, etcd *druidv1alpha1.Etcd) error
 	g.Recorder.Eventf(etcd, nil, corev1.EventTypeNormal, "HandedBack", "HandBack", "Handed back to etcd-druid; its pods are unchanged%s", expiryNote(canonical, o))
 
 	return fmt.Errorf("waiting for ManagedResource %s to release its objects", mr.Name)
+}
+
+// readRecord returns the record of the ManagedResource. It returns an error while an earlier round has to complete: the objects are being
+// released, or the StatefulSet is missing. Only the StatefulSet names the Secrets that the operator has issued.
+func (g *HandBack) readRecord(ctx context.Context, etcd *druidv1alpha1.Etcd, mr *resourcesv1alpha1.ManagedResource) (state.State, error) {
+	if mr.DeletionTimestamp != nil {
+		return state.State{}, fmt.Errorf("waiting for ManagedResource %s to release its objects", mr.Name)
+	}
+	recorded, err := state.Decode(mr.Annotations)
+	if err != nil {
+		return recorded, fmt.Errorf("ManagedResource %s: %w", mr.Name, err)
+	}
+	if recorded.HandBack == 0 {
+		return recorded, nil
+	}
+
+	return recorded, g.awaitStatefulSet(ctx, etcd)
 }
 
 // recordHandBack records the generation at which the hand-back of an Etcd began.

@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"time"
 
+	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -25,7 +27,7 @@ const (
 	// managedByLabel is the label that gardener-resource-manager adds to objects, and to the volumeClaimTemplates of a StatefulSet.
 	managedByLabel = "resources.gardener.cloud/managed-by"
 	// orphanTimeout limits the time in which the garbage collector releases the pods of a StatefulSet.
-	orphanTimeout = 10 * time.Second
+	orphanTimeout = time.Minute
 	// maxReplacements limits the attempts to replace a StatefulSet in one round.
 	maxReplacements = 3
 )
@@ -37,8 +39,9 @@ var errCreatedAgain = errors.New("gardener-resource-manager has created it again
 // etcd-druid renders them without the label. The API server would reject each update by etcd-druid. Therefore it replaces the StatefulSet
 // without its pods. The StatefulSet of an adopted Etcd has no such label and stays.
 //
-// The ManagedResource must still exist. If this process stops before it creates the StatefulSet, gardener-resource-manager does so. It may also
-// do so while it applies the ManagedResource for another reason.
+// The ManagedResource must still exist. If this process stops before it creates the StatefulSet, awaitStatefulSet requests
+// gardener-resource-manager to create it. gardener-resource-manager may also do so by itself: it applies a ManagedResource that becomes
+// unhealthy.
 func (g *HandBack) ensureClaimTemplates(ctx context.Context, etcd *druidv1alpha1.Etcd) error {
 	for attempt := 1; ; attempt++ {
 		if err := g.replaceLabeledStatefulSet(ctx, etcd); attempt == maxReplacements || !errors.Is(err, errCreatedAgain) {
@@ -47,11 +50,36 @@ func (g *HandBack) ensureClaimTemplates(ctx context.Context, etcd *druidv1alpha1
 	}
 }
 
+// awaitStatefulSet returns an error while the StatefulSet is missing, and requests gardener-resource-manager to create it. By itself,
+// gardener-resource-manager applies a ManagedResource that stays unhealthy only after its sync period of an hour. Meanwhile no controller would
+// replace a lost pod.
+func (g *HandBack) awaitStatefulSet(ctx context.Context, etcd *druidv1alpha1.Etcd) error {
+	key := client.ObjectKey{Namespace: etcd.Namespace, Name: helper.StatefulSetName(etcd)}
+	if err := g.Client.Get(ctx, key, &appsv1.StatefulSet{}); err == nil {
+		return nil
+	} else if !apierrors.IsNotFound(err) {
+		return fmt.Errorf("reading StatefulSet %s: %w", key.Name, err)
+	}
+	mr := &resourcesv1alpha1.ManagedResource{}
+	if err := g.Client.Get(ctx, client.ObjectKey{Namespace: etcd.Namespace, Name: helper.ManagedResourceName(etcd)}, mr); err != nil {
+		return fmt.Errorf("reading ManagedResource %s: %w", helper.ManagedResourceName(etcd), err)
+	}
+	if mr.Annotations[v1beta1constants.GardenerOperation] != v1beta1constants.GardenerOperationReconcile {
+		before := mr.DeepCopy()
+		metav1.SetMetaDataAnnotation(&mr.ObjectMeta, v1beta1constants.GardenerOperation, v1beta1constants.GardenerOperationReconcile)
+		if err := g.Client.Patch(ctx, mr, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+			return fmt.Errorf("requesting ManagedResource %s to be applied: %w", mr.Name, err)
+		}
+	}
+
+	return fmt.Errorf("waiting for StatefulSet %s to be created", key.Name)
+}
+
 // replaceLabeledStatefulSet replaces the StatefulSet without its pods if its volumeClaimTemplates have the label.
 func (g *HandBack) replaceLabeledStatefulSet(ctx context.Context, etcd *druidv1alpha1.Etcd) error {
 	live := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: etcd.Namespace, Name: helper.StatefulSetName(etcd)}}
 	if err := g.Client.Get(ctx, client.ObjectKeyFromObject(live), live); apierrors.IsNotFound(err) {
-		return fmt.Errorf("waiting for StatefulSet %s to be created", live.Name)
+		return g.awaitStatefulSet(ctx, etcd)
 	} else if err != nil {
 		return fmt.Errorf("reading StatefulSet %s: %w", live.Name, err)
 	}
@@ -62,11 +90,11 @@ func (g *HandBack) replaceLabeledStatefulSet(ctx context.Context, etcd *druidv1a
 	if err := g.Client.Create(ctx, replacement.DeepCopy(), client.DryRunAll); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("StatefulSet %s could not be created again: %w", live.Name, err)
 	}
-	g.Recorder.Eventf(etcd, nil, corev1.EventTypeNormal, "RecreatingStatefulSet", "HandBack", "Replacing StatefulSet %s without its pods: etcd-druid could not update it, because gardener-resource-manager has labeled its volumeClaimTemplates", live.Name)
 	preconditions := client.Preconditions{UID: &live.UID, ResourceVersion: &live.ResourceVersion}
 	if err := g.Client.Delete(ctx, live, preconditions, client.PropagationPolicy(metav1.DeletePropagationOrphan)); err != nil {
 		return fmt.Errorf("deleting StatefulSet %s without its pods: %w", live.Name, err)
 	}
+	g.Recorder.Eventf(etcd, nil, corev1.EventTypeNormal, "RecreatingStatefulSet", "HandBack", "Replacing StatefulSet %s without its pods: etcd-druid could not update it, because gardener-resource-manager has labeled its volumeClaimTemplates", live.Name)
 	isGone := func(ctx context.Context) (bool, error) {
 		current := &appsv1.StatefulSet{}
 		err := g.Client.Get(ctx, client.ObjectKeyFromObject(live), current)
@@ -76,7 +104,7 @@ func (g *HandBack) replaceLabeledStatefulSet(ctx context.Context, etcd *druidv1a
 
 		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
 	}
-	if err := wait.PollUntilContextTimeout(ctx, orphanTimeout/50, orphanTimeout, true, isGone); err != nil {
+	if err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, orphanTimeout, true, isGone); err != nil {
 		return fmt.Errorf("waiting for StatefulSet %s to release its pods: %w", live.Name, err)
 	}
 	if err := g.Client.Create(ctx, replacement); apierrors.IsAlreadyExists(err) {
