@@ -83,7 +83,13 @@ func eventuallyReplacing(ctx context.Context, ns *framework.TestNamespace, claim
 // expectUntouched expects that all pods except one are the same as before, and that none of their containers restarted.
 func expectUntouched(ctx context.Context, ns *framework.TestNamespace, before map[string]corev1.Pod, except string) {
 	GinkgoHelper()
-	for name, pod := range podsByName(ctx, ns) {
+	after := podsByName(ctx, ns)
+	for name := range before {
+		if name != except {
+			Expect(after).To(HaveKey(name))
+		}
+	}
+	for name, pod := range after {
 		if name == except {
 			continue
 		}

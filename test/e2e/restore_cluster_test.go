@@ -66,22 +66,28 @@ var _ = Describe("A cluster that has lost every volume", func() {
 		oldest := list()[0]
 
 		By("writing until the number of events starts a compaction")
+		var known []snapshot
 		Eventually(func(g Gomega) {
-			// If a scheduled snapshot makes the compaction unnecessary, there is another attempt.
+			// The compaction begins after a scheduled snapshot, and has the time until the next one. If that makes the compaction
+			// unnecessary, there is another attempt.
+			known = fullSnapshots(list())
+			g.Eventually(func() []snapshot { return fullSnapshots(list()) }).WithContext(ctx).WithTimeout(2 * time.Minute).WithPolling(framework.PollInterval).
+				Should(ContainElement(Satisfy(func(s snapshot) bool { return !slices.Contains(known, s) })))
+			known = fullSnapshots(list())
 			writeLog.WriteMany(ctx, eventsThreshold+1000)
 			g.Eventually(func(g Gomega) {
 				g.Expect(ns.Client.Get(ctx, client.ObjectKeyFromObject(etcd), etcd)).To(Succeed())
 				g.Expect(framework.Condition(etcd, "LastSnapshotCompactionSucceeded").Status).To(BeEquivalentTo("True"))
 			}).WithContext(ctx).WithTimeout(time.Minute).WithPolling(framework.PollInterval).Should(Succeed())
-		}).WithContext(ctx).WithTimeout(framework.ReadyTimeout).Should(Succeed(), ns.State)
-		expectCompacted(ctx, ns, etcd, list())
+		}).WithContext(ctx).WithTimeout(2*framework.ReadyTimeout).Should(Succeed(), ns.State)
+		expectCompacted(ctx, ns, etcd, list(), known)
 
-		By("writing before a delta snapshot, and waiting for a garbage collection")
+		By("writing before the next snapshot, and waiting for a garbage collection")
 		writeLog.WriteMany(ctx, eventsThreshold-3000)
-		eventuallySnapshot(ctx, ns, etcd, "main-delta-snap", writeLog.Revision)
+		eventuallyStored(ctx, ns, etcd, writeLog.Revision) // in a delta snapshot, or in a full one if the minute ends before
 		Eventually(func(g Gomega) {
 			stored := list()
-			full := slices.DeleteFunc(slices.Clone(stored), func(s snapshot) bool { return !s.IsFull })
+			full := fullSnapshots(stored)
 			g.Expect(full).To(HaveLen(2))
 			g.Expect(stored).NotTo(ContainElement(oldest))
 			g.Expect(stored).To(HaveEach(Or(HaveField("IsFull", true), HaveField("First", BeNumerically(">", full[1].Last)))), "no delta snapshot is older than the newest full snapshot")
@@ -119,8 +125,14 @@ var _ = Describe("A cluster that has lost every volume", func() {
 	}, SpecTimeout(specTimeout+specTimeout/2)) // the creation and the restore of the cluster each restart the first member
 })
 
-// expectCompacted expects that a full snapshot in the list is the result of a compaction: no sidecar of a member has taken it.
-func expectCompacted(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd, stored []snapshot) {
+// fullSnapshots returns the full snapshots in the list.
+func fullSnapshots(stored []snapshot) []snapshot {
+	return slices.DeleteFunc(slices.Clone(stored), func(s snapshot) bool { return !s.IsFull })
+}
+
+// expectCompacted expects that a new full snapshot in the list is the result of a compaction. No sidecar of a member has taken it, and it has
+// the compression of the Etcd.
+func expectCompacted(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd, stored, known []snapshot) {
 	GinkgoHelper()
 
 	var logs strings.Builder
@@ -128,7 +140,9 @@ func expectCompacted(ctx context.Context, ns *framework.TestNamespace, etcd *dru
 		logs.WriteString(ns.ContainerLog(ctx, memberPod(ctx, ns, ordinal), "backup-restore"))
 	}
 
-	Expect(stored).To(ContainElement(Satisfy(func(s snapshot) bool { return s.IsFull && !strings.Contains(logs.String(), s.Name) })))
+	Expect(stored).To(ContainElement(Satisfy(func(s snapshot) bool {
+		return s.IsFull && !slices.Contains(known, s) && !strings.Contains(logs.String(), s.Name) && strings.HasSuffix(s.Name, ".zlib")
+	})))
 }
 
 // takeFullSnapshot requests a full snapshot from the sidecar.
