@@ -31,7 +31,7 @@ var _ = Describe("The etcd component of gardenlet", func() {
 			ns.ApplyCluster(ctx, "", nil)
 			gardenlet := ns.NewGardenlet(ctx)
 			values := gardeneretcd.Values{
-				Role: role, Class: class, Replicas: new(int32(1)), StorageCapacity: "1Gi", DefragmentationSchedule: new("1 2 * * *"),
+				Role: role, Class: class, Replicas: new(int32(1)), StorageCapacity: "1Gi", DefragmentationSchedule: new(notDuringTests()),
 				PriorityClassName: "gardener-system-500", RuntimeKubernetesVersion: semver.MustParse("1.34.0"),
 				MaintenanceTimeWindow: gardencorev1beta1.MaintenanceTimeWindow{Begin: "010000+0000", End: "020000+0000"},
 			}
@@ -40,7 +40,7 @@ var _ = Describe("The etcd component of gardenlet", func() {
 				entry = ns.CreateBackupEntry(ctx)
 				ns.EventuallySecret(ctx, "etcd-backup")
 				values.BackupConfig = &gardeneretcd.BackupConfig{
-					Provider: "local", Container: ns.Name, SecretRefName: "etcd-backup", Prefix: entry, FullSnapshotSchedule: "12 1 * * *",
+					Provider: "local", Container: ns.Name, SecretRefName: "etcd-backup", Prefix: entry, FullSnapshotSchedule: notDuringTests(),
 					DeltaSnapshotRetentionPeriod: &metav1.Duration{Duration: 360 * time.Hour},
 				}
 			}
@@ -92,45 +92,4 @@ var _ = Describe("The etcd component of gardenlet", func() {
 		Entry("with the class normal, without backups", SpecTimeout(specTimeout), "events", gardeneretcd.ClassNormal, false),
 		Entry("with the class important, with backups", SpecTimeout(specTimeout), "main", gardeneretcd.ClassImportant, true),
 	)
-
-	It("rolls out a new peer CA of three members without failed operations", Serial, framework.NeedsSeed("uses the API of Gardener on the seed"), func(ctx SpecContext) {
-		ns := seed.NewNamespace(ctx, "peerca")
-		ns.ApplyCluster(ctx, "", nil)
-		gardenlet := ns.NewGardenlet(ctx)
-		values := gardeneretcd.Values{
-			Role: "main", Class: gardeneretcd.ClassImportant, Replicas: new(int32(3)), HighAvailabilityEnabled: true, StorageCapacity: "1Gi", DefragmentationSchedule: new("1 2 * * *"),
-			PriorityClassName: "gardener-system-500", RuntimeKubernetesVersion: semver.MustParse("1.34.0"),
-			MaintenanceTimeWindow: gardencorev1beta1.MaintenanceTimeWindow{Begin: "010000+0000", End: "020000+0000"},
-		}
-		component := gardeneretcd.New(logr.Discard(), gardenlet.Client, ns.Name, gardenlet.Secrets, values)
-		Expect(component.Deploy(ctx)).To(Succeed())
-		Expect(component.Wait(ctx)).To(Succeed(), ns.State)
-		etcd := &druidv1alpha1.Etcd{ObjectMeta: metav1.ObjectMeta{Namespace: ns.Name, Name: "etcd-main"}}
-		etcd.Spec.Replicas = 3
-		writeLog := ns.NewWriteLog(etcd)
-		writeLog.TLS = gardenlet.Connection(etcd)
-		writeLog.Write(ctx, 10)
-		mounted := ns.MountedSecrets(ctx, etcd)
-
-		By("rolling out the CA bundle")
-		gardenlet.RotatePeerCA(ctx)
-		component = gardeneretcd.New(logr.Discard(), gardenlet.Client, ns.Name, gardenlet.Secrets, values)
-		workload := ns.StartWorkloadWith(ctx, etcd, writeLog.TLS, "new peer CA: bundle")
-		Expect(component.RolloutPeerCA(ctx)).To(Succeed())
-		Expect(component.Wait(ctx)).To(Succeed(), ns.State)
-		for _, volumes := range ns.MountedSecrets(ctx, etcd) {
-			Expect(volumes["etcd-peer-ca"]).NotTo(Equal(mounted[0]["etcd-peer-ca"]))
-			Expect(volumes["etcd-peer-server-tls"]).To(Equal(mounted[0]["etcd-peer-server-tls"]), "the certificates change after the bundle")
-		}
-
-		By("rolling out the certificates")
-		workload.StartPhase("new peer CA: certificates")
-		Expect(component.Deploy(ctx)).To(Succeed())
-		Expect(component.Wait(ctx)).To(Succeed(), ns.State)
-		expectNoFailures(workload.Stop(ctx))
-		for _, volumes := range ns.MountedSecrets(ctx, etcd) {
-			Expect(volumes["etcd-peer-server-tls"]).NotTo(Equal(mounted[0]["etcd-peer-server-tls"]))
-		}
-		writeLog.ExpectComplete(ctx)
-	}, SpecTimeout(specTimeout))
 })

@@ -43,10 +43,10 @@ var _ = Describe("The operator on a seed of gardenlet", Serial, func() {
 		gardenlet := ns.NewGardenlet(ctx)
 
 		// The test hands back the Etcds of the whole seed, which changes their specs. The next `make up` creates the example again.
-		otherEtcds := &druidv1alpha1.EtcdList{}
+		allEtcds := &druidv1alpha1.EtcdList{}
 		DeferCleanup(func(ctx SpecContext) {
-			for i := range otherEtcds.Items {
-				Expect(ns.Delete(ctx, &otherEtcds.Items[i])).To(Succeed())
+			for i := range allEtcds.Items {
+				Expect(ns.Delete(ctx, &allEtcds.Items[i])).To(Succeed())
 			}
 		})
 
@@ -55,11 +55,11 @@ var _ = Describe("The operator on a seed of gardenlet", Serial, func() {
 		By("running three members like gardenlet and etcd-druid")
 		ns.EventuallySecret(ctx, "etcd-backup")
 		values := gardeneretcd.Values{
-			Role: "main", Class: gardeneretcd.ClassImportant, Replicas: new(int32(3)), HighAvailabilityEnabled: true, StorageCapacity: "1Gi", DefragmentationSchedule: new("1 2 * * *"),
+			Role: "main", Class: gardeneretcd.ClassImportant, Replicas: new(int32(3)), HighAvailabilityEnabled: true, StorageCapacity: "1Gi", DefragmentationSchedule: new(notDuringTests()),
 			PriorityClassName: "gardener-system-500", RuntimeKubernetesVersion: semver.MustParse("1.34.0"),
 			MaintenanceTimeWindow: gardencorev1beta1.MaintenanceTimeWindow{Begin: "010000+0000", End: "020000+0000"},
 			BackupConfig: &gardeneretcd.BackupConfig{
-				Provider: "local", Container: ns.Name, SecretRefName: "etcd-backup", Prefix: entry, FullSnapshotSchedule: "12 1 * * *",
+				Provider: "local", Container: ns.Name, SecretRefName: "etcd-backup", Prefix: entry, FullSnapshotSchedule: notDuringTests(),
 				DeltaSnapshotRetentionPeriod: &metav1.Duration{Duration: 360 * time.Hour},
 			},
 		}
@@ -116,6 +116,7 @@ var _ = Describe("The operator on a seed of gardenlet", Serial, func() {
 		workload.StartPhase(adoptionPhase)
 		Expect(component.Deploy(ctx)).To(Succeed())
 		Expect(component.Wait(ctx)).To(Succeed(), ns.State)
+		workload.AwaitWrites(ctx)
 		workload.StartPhase("after the adoption")
 		Expect(managed()).To(ConsistOf("druid-main", "druid-etcd-main"))
 		Expect(replacedInOrder(ctx, ns, before)).To(ContainElements("etcd-main-0", "etcd-main-1", "etcd-main-2"))
@@ -127,17 +128,37 @@ var _ = Describe("The operator on a seed of gardenlet", Serial, func() {
 		eventuallySnapshot(ctx, ns, adopted, "etcd-main-full-snap", adoptedLog.Revision)
 		Expect(fullSnapshots()).To(And(ContainElements(snapshotsBefore), HaveLen(len(snapshotsBefore)+1)), "the store stays the same")
 
+		By("rolling out a new peer CA")
+		mounted := ns.MountedSecrets(ctx, adopted)
+		gardenlet.RotatePeerCA(ctx)
+		component = gardeneretcd.New(logr.Discard(), gardenlet.Client, ns.Name, gardenlet.Secrets, values)
+		workload.StartPhase("new peer CA: bundle")
+		Expect(component.RolloutPeerCA(ctx)).To(Succeed())
+		Expect(component.Wait(ctx)).To(Succeed(), ns.State)
+		for _, volumes := range ns.MountedSecrets(ctx, adopted) {
+			Expect(volumes["etcd-peer-ca"]).NotTo(Equal(mounted[0]["etcd-peer-ca"]))
+			Expect(volumes["etcd-peer-server-tls"]).To(Equal(mounted[0]["etcd-peer-server-tls"]), "the certificates change after the bundle")
+		}
+
+		By("rolling out the certificates of the new peer CA")
+		workload.StartPhase("new peer CA: certificates")
+		Expect(component.Deploy(ctx)).To(Succeed())
+		Expect(component.Wait(ctx)).To(Succeed(), ns.State)
+		for _, volumes := range ns.MountedSecrets(ctx, adopted) {
+			Expect(volumes["etcd-peer-server-tls"]).NotTo(Equal(mounted[0]["etcd-peer-server-tls"]))
+		}
+
 		By("reconciling every Etcd on the seed, because the operator hands back all Etcds or none")
-		Expect(ns.Client.List(ctx, otherEtcds)).To(Succeed())
-		for i := range otherEtcds.Items {
-			ns.Patch(ctx, &otherEtcds.Items[i], func(etcd *druidv1alpha1.Etcd) {
+		Expect(ns.Client.List(ctx, allEtcds)).To(Succeed())
+		for i := range allEtcds.Items {
+			ns.Patch(ctx, &allEtcds.Items[i], func(etcd *druidv1alpha1.Etcd) {
 				metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, "druid.gardener.cloud/operation", "reconcile")
 			})
 		}
-		for i := range otherEtcds.Items {
-			ns.Eventually(ctx, &otherEtcds.Items[i], func(g Gomega) {
-				g.Expect(otherEtcds.Items[i].Annotations).NotTo(HaveKey("druid.gardener.cloud/operation"))
-				g.Expect(framework.CheckReady(&otherEtcds.Items[i])).To(Succeed())
+		for i := range allEtcds.Items {
+			ns.Eventually(ctx, &allEtcds.Items[i], func(g Gomega) {
+				g.Expect(allEtcds.Items[i].Annotations).NotTo(HaveKey("druid.gardener.cloud/operation"))
+				g.Expect(framework.CheckReady(&allEtcds.Items[i])).To(Succeed())
 			})
 		}
 
@@ -182,6 +203,11 @@ var _ = Describe("The operator on a seed of gardenlet", Serial, func() {
 			Expect(handback.Check(ctx, ns.Client, etcdDruidOf(ctx, operator, handedBack))).To(Succeed(), handedBack.Name)
 		}
 		expectAdoptionGaps(phases)
+		ns.Eventually(ctx, etcd, func(g Gomega) {
+			statefulSet := &appsv1.StatefulSet{}
+			g.Expect(ns.Client.Get(ctx, client.ObjectKeyFromObject(etcd), statefulSet)).To(Succeed())
+			g.Expect(statefulSet.Status.ReadyReplicas).To(Equal(etcd.Spec.Replicas), "the new StatefulSet manages the pod of the one that was replaced")
+		})
 
 		By("running in the Deployment of gardenlet, in place of etcd-druid")
 		pod := ns.Pod(ctx, etcd)
@@ -214,6 +240,11 @@ var _ = Describe("The operator on a seed of gardenlet", Serial, func() {
 		writeLog.ExpectComplete(ctx)
 	}, SpecTimeout(specTimeout+specTimeout/2))
 })
+
+// notDuringTests returns a cron schedule that is due once a day, and not in the next hours.
+func notDuringTests() string {
+	return fmt.Sprintf("0 %d * * *", time.Now().UTC().Add(12*time.Hour).Hour())
+}
 
 // managedResources returns the names of the ManagedResources in the namespace.
 func managedResources(ctx context.Context, ns *framework.TestNamespace) []string {

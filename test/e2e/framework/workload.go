@@ -195,6 +195,19 @@ func (w *Workload) StartPhase(phase string) {
 	w.phases = append(w.phases, &PhaseStats{Phase: phase, start: now, last: [3]time.Time{now, now, now}})
 }
 
+// AwaitWrites waits until both writers have written in the running phase after the call. A phase that starts then has no part of the gap of
+// the phase before.
+func (w *Workload) AwaitWrites(ctx context.Context) {
+	GinkgoHelper()
+	start := time.Now()
+	Eventually(func() []time.Time {
+		w.lock.Lock()
+		defer w.lock.Unlock()
+
+		return w.phases[len(w.phases)-1].last[:2]
+	}).WithContext(ctx).WithTimeout(ReconcileTimeout).WithPolling(PollInterval).Should(HaveEach(BeTemporally(">", start)))
+}
+
 // endPhase ends the running phase. The time since the last successful operation counts as a gap too.
 func (w *Workload) endPhase(now time.Time) {
 	if len(w.phases) == 0 {
