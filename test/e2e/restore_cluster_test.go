@@ -130,8 +130,8 @@ func fullSnapshots(stored []snapshot) []snapshot {
 	return slices.DeleteFunc(slices.Clone(stored), func(s snapshot) bool { return !s.IsFull })
 }
 
-// expectCompacted expects that a new full snapshot in the list is the result of a compaction. No sidecar of a member has taken it, and it has
-// the compression of the Etcd.
+// expectCompacted expects that a new full snapshot in the list is the result of a compaction. No sidecar of a member has taken it, it has the
+// compression of the Etcd, and the Lease contains its revision or a later one.
 func expectCompacted(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd, stored, known []snapshot) {
 	GinkgoHelper()
 
@@ -140,9 +140,11 @@ func expectCompacted(ctx context.Context, ns *framework.TestNamespace, etcd *dru
 		logs.WriteString(ns.ContainerLog(ctx, memberPod(ctx, ns, ordinal), "backup-restore"))
 	}
 
+	var compacted snapshot
 	Expect(stored).To(ContainElement(Satisfy(func(s snapshot) bool {
 		return s.IsFull && !slices.Contains(known, s) && !strings.Contains(logs.String(), s.Name) && strings.HasSuffix(s.Name, ".zlib")
-	})))
+	}), &compacted))
+	Expect(lastRevision(ctx, ns, etcd.Name+"-full-snap")).To(BeNumerically(">=", compacted.Last))
 }
 
 // takeFullSnapshot requests a full snapshot from the sidecar.
