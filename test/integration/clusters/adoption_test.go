@@ -6,7 +6,6 @@ package clusters_test
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
@@ -102,12 +101,11 @@ func handBack(ctx context.Context, namespace string, etcds *members) {
 	controller := &ownership.HandBack{
 		Client: env.Client, Observer: &observer.Observer{Reader: env.Client, APIReader: env.Client, Etcd: etcds}, Recorder: events.NewFakeRecorder(100), Clock: clock.RealClock{},
 	}
-	Eventually(func() map[string]types.UID {
+	Eventually(func(g Gomega) {
 		_, err := controller.RunOnce(ctx) // fails until the resource manager has released the objects
-		AddReportEntry("hand-back", fmt.Sprint(err), ReportEntryVisibilityFailureOrVerbose)
-
-		return identities(ctx, namespace, &resourcesv1alpha1.ManagedResourceList{})
-	}).Should(BeEmpty())
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(identities(ctx, namespace, &resourcesv1alpha1.ManagedResourceList{})).To(BeEmpty())
+	}).Should(Succeed())
 }
 
 // identities returns the UIDs of the objects in the namespace by name.
