@@ -6,14 +6,17 @@ package e2e_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/framework"
@@ -103,6 +106,15 @@ func followTutorial(ctx context.Context) {
 	Expect(operator.Deployment.Namespace).To(Equal("etcd-druid"))
 	operator.EventuallyLeading(ctx)
 
+	By("connecting from other pods, which the NetworkPolicies of the chart and of the operator restrict")
+	pods := &corev1.PodList{}
+	Expect(bare.Client.List(ctx, pods, client.InNamespace(operator.Deployment.Namespace))).To(Succeed())
+	addresses := addressesOf(pods.Items[0])
+	Expect(bare.Client.List(ctx, pods, client.InNamespace(ns.Name))).To(Succeed())
+	addresses = append(addresses, addressesOf(pods.Items[0])...)
+	Expect(reachable(ctx, ns, addresses)).To(ConsistOf(HavePrefix("client="), HavePrefix("webhooks=")))
+	Expect(reachable(ctx, &framework.TestNamespace{Framework: bare, Name: "default"}, addresses)).To(ConsistOf(HavePrefix("webhooks=")))
+
 	By("following the rest of the page")
 	Expect(follow("4. Connect as an application")).To(ContainSubstring("greeting\nhello\n"))
 	Expect(follow("5. Take a snapshot")).To(MatchRegexp(`Full-\S+ holds everything up to revision \d+`))
@@ -120,4 +132,37 @@ func followTutorial(ctx context.Context) {
 	Expect(bare.CustomResourceDefinitions(ctx)).NotTo(BeEmpty(), "the CustomResourceDefinitions stay, with all Etcds")
 	Expect(bare.ValidatingWebhooks(ctx)).To(BeEmpty(), "no operator could respond to their requests")
 	Expect(ns.IsGone(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "etcd-druid"}})).To(BeTrue())
+}
+
+// addressesOf returns each port of the pod as name=address.
+func addressesOf(pod corev1.Pod) []string {
+	var addresses []string
+	for _, container := range pod.Spec.Containers {
+		for _, port := range container.Ports {
+			addresses = append(addresses, fmt.Sprintf("%s=%s:%d", port.Name, pod.Status.PodIP, port.ContainerPort))
+		}
+	}
+
+	return addresses
+}
+
+// reachable returns those addresses, in the form of addressesOf, to which a new pod in the namespace can connect.
+func reachable(ctx context.Context, ns *framework.TestNamespace, addresses []string) []string {
+	GinkgoHelper()
+	const script = `for entry in "$@"; do a=${entry#*=}; nc -w 3 "${a%:*}" "${a#*:}" </dev/null >/dev/null 2>&1 && echo "$entry"; done; true`
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: ns.Name, GenerateName: "client-"},
+		Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, TerminationGracePeriodSeconds: new(int64(0)), Containers: []corev1.Container{{
+			Name: "client", Image: "seed.local/busybox:1", Command: append([]string{"sh", "-c", script, "sh"}, addresses...),
+		}}},
+	}
+	Expect(ns.Client.Create(ctx, pod)).To(Succeed())
+	Eventually(func(g Gomega) {
+		g.Expect(ns.Client.Get(ctx, client.ObjectKeyFromObject(pod), pod)).To(Succeed())
+		g.Expect(pod.Status.Phase).To(Equal(corev1.PodSucceeded))
+	}).WithContext(ctx).WithTimeout(framework.ReconcileTimeout).WithPolling(framework.PollInterval).Should(Succeed(), ns.State)
+	output := ns.ContainerLog(ctx, pod, "client")
+	Expect(ns.Client.Delete(ctx, pod)).To(Succeed())
+
+	return strings.Fields(output)
 }

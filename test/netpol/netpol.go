@@ -2,8 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// Package netpol evaluates NetworkPolicies, so that tests can check which connections they allow. The local seed does not enforce
-// NetworkPolicies.
+// Package netpol evaluates NetworkPolicies, so that tests can check which connections they allow.
 package netpol
 
 import (

@@ -36,6 +36,7 @@ const (
 	Etcd            = "etcd"
 	Coredns         = "coredns"
 	Provisioner     = "provisioner"
+	NetworkPolicies = "networkpolicies"
 	Pause           = "pause"
 	Helm            = "helm"
 	ResourceManager = "resource-manager"
@@ -66,6 +67,7 @@ func Catalogue() []Module {
 		{Name: Pause, Programs: map[string]string{"pause": "."}},
 		{Name: Coredns, Directory: cluster, Programs: map[string]string{"coredns": "./coredns"}},
 		{Name: Provisioner, Directory: cluster, Programs: map[string]string{"provisioner": "./provisioner"}},
+		{Name: NetworkPolicies, Directory: cluster, Programs: map[string]string{"networkpolicies": "./networkpolicies"}},
 		{Name: ResourceManager, Directory: cluster, Programs: map[string]string{"gardener-resource-manager": "github.com/gardener/gardener/cmd/gardener-resource-manager"}},
 		{Name: Helm, Directory: cluster, Programs: map[string]string{"helm": "helm.sh/helm/v3/cmd/helm"}},
 		{Name: BackupRestore, Programs: map[string]string{"etcdbrctl": "github.com/gardener/etcd-backup-restore"}},

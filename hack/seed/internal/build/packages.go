@@ -29,6 +29,7 @@ func debian() map[string]string {
 		busybox:                       "/bin/busybox",
 		"conntrack":                   "/usr/sbin/conntrack",
 		"iptables":                    "/usr/sbin/iptables",
+		"ipset":                       "/usr/sbin/ipset",
 		"nftables":                    "/usr/sbin/nft",
 		"iproute2":                    "/bin/ip",
 		"ethtool":                     "/usr/sbin/ethtool",

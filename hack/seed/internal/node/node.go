@@ -25,14 +25,15 @@ import (
 type Manager struct {
 	Layout    layout.Layout
 	Processes process.Table
-	// Kubelet and Proxy are the paths of the programs.
-	Kubelet, Proxy string
+	// Kubelet, Proxy and NetworkPolicies are the paths of the programs.
+	Kubelet, Proxy, NetworkPolicies string
 }
 
 // Names of a node's processes, in the order in which they start.
-func containerd(n layout.Node) string { return "containerd-" + n.Name() }
-func kubelet(n layout.Node) string    { return "kubelet-" + n.Name() }
-func proxy(n layout.Node) string      { return "kube-proxy-" + n.Name() }
+func containerd(n layout.Node) string      { return "containerd-" + n.Name() }
+func kubelet(n layout.Node) string         { return "kubelet-" + n.Name() }
+func proxy(n layout.Node) string           { return "kube-proxy-" + n.Name() }
+func networkPolicies(n layout.Node) string { return "networkpolicies-" + n.Name() }
 
 // EnsureRuntime starts the node's network and containerd, which need no API server. It removes the remains of a crashed
 // node first.
@@ -110,6 +111,13 @@ func (m Manager) EnsureKubelet(ctx context.Context, n layout.Node) error {
 	return m.Processes.Ensure(ctx, process.Spec{Name: proxy(n), Args: inside(n, m.Proxy, "--config="+proxyConfig), Inputs: []string{proxyConfig}})
 }
 
+// EnsureNetworkPolicies starts the program that enforces NetworkPolicies. The API server must already have the node.
+func (m Manager) EnsureNetworkPolicies(ctx context.Context, n layout.Node) error {
+	return m.Processes.Ensure(ctx, process.Spec{Name: networkPolicies(n), Args: inside(n, m.NetworkPolicies,
+		"-kubeconfig="+m.Layout.Kubeconfig(), "-node="+n.Name(), "-services="+m.Layout.ServiceCIDR(),
+	)})
+}
+
 // CheckAlive returns an error with the end of the log if a process of the node does not run.
 func (m Manager) CheckAlive(n layout.Node) error {
 	return m.Processes.CheckAlive(containerd(n), kubelet(n), proxy(n))
@@ -120,6 +128,7 @@ func (m Manager) CheckAlive(n layout.Node) error {
 func (m Manager) Stop(ctx context.Context, n layout.Node) error {
 	// The kubelet ends first, since it would restart the containers.
 	errs := []error{
+		m.Processes.Stop(ctx, networkPolicies(n), 5*time.Second),
 		m.Processes.Stop(ctx, proxy(n), 5*time.Second),
 		m.Processes.Stop(ctx, kubelet(n), 5*time.Second),
 	}

@@ -123,7 +123,7 @@ func (s *Seed) deletePendingRelease(ctx context.Context) error {
 
 // writeValues writes the values of the chart. They contain the location of the images. On the seed they also contain
 // the settings for a cluster with gardener-resource-manager and without gardenlet, and the users of the end-to-end
-// tests.
+// tests. On the bare cluster they enable NetworkPolicies.
 func (s *Seed) writeValues(tag string, references map[string]string) (string, error) {
 	vector, err := imageVector(references)
 	if err != nil {
@@ -152,6 +152,13 @@ func (s *Seed) writeValues(tag string, references map[string]string) (string, er
 				"exemptServiceAccounts": []string{addon.ResourceManagerUser}, "exemptUsers": []string{exemptUser}, "drainers": []string{drainer},
 			},
 		})
+	}
+
+	if s.Layout.Cluster == layout.Bare {
+		values["networkPolicies"] = map[string]any{
+			"enabled":   true,
+			"apiServer": []any{map[string]any{"ipBlock": map[string]any{"cidr": s.Layout.HostIP() + "/32"}}}, // its port is not a usual one
+		}
 	}
 
 	content, err := json.MarshalIndent(values, "", "  ") // JSON is YAML

@@ -59,7 +59,11 @@ func (s *Seed) StartNode(ctx context.Context, name string) error {
 		return err
 	}
 
-	return s.waitForNodes(ctx, []layout.Node{n})
+	if err := s.waitForNodes(ctx, []layout.Node{n}); err != nil {
+		return err
+	}
+
+	return s.enforceNetworkPolicies(ctx, []layout.Node{n})
 }
 
 // LoadImages loads docker archives into every node. Without archives it builds the operator and loads its image.

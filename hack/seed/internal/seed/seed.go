@@ -98,7 +98,7 @@ func (s *Seed) wire() error {
 		}
 	}
 
-	s.nodes = node.Manager{Layout: s.Layout, Processes: s.processes, Kubelet: paths["kubelet"], Proxy: paths["kube-proxy"]}
+	s.nodes = node.Manager{Layout: s.Layout, Processes: s.processes, Kubelet: paths["kubelet"], Proxy: paths["kube-proxy"], NetworkPolicies: paths["networkpolicies"]}
 	s.control = controlplane.Manager{Layout: s.Layout, Processes: s.processes, Programs: paths}
 	s.addons = addon.Manager{
 		Layout: s.Layout, Processes: s.processes,

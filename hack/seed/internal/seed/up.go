@@ -196,11 +196,25 @@ func (s *Seed) startAddons(ctx context.Context, nodes []layout.Node) error {
 		return err
 	}
 
+	if err := s.enforceNetworkPolicies(ctx, nodes); err != nil {
+		return err
+	}
+
 	if err := s.Out.Wait(ctx, "gardener-resource-manager", startTimeout, s.addons.Missing); err != nil {
 		return err
 	}
 
 	return s.Out.Wait(ctx, "CoreDNS", startTimeout, s.missingDNS)
+}
+
+// enforceNetworkPolicies enforces the NetworkPolicies of the pods on the nodes in the bare cluster. On the seed, it would change the
+// durations that tests measure.
+func (s *Seed) enforceNetworkPolicies(ctx context.Context, nodes []layout.Node) error {
+	if s.Layout.Cluster != layout.Bare {
+		return nil
+	}
+
+	return forEach(nodes, func(n layout.Node) error { return s.nodes.EnsureNetworkPolicies(ctx, n) })
 }
 
 // waitForNodes waits until the nodes are ready, and restarts processes that end meanwhile, as an init system does. All
