@@ -6,6 +6,7 @@ package clusters_test
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -101,11 +102,12 @@ func handBack(ctx context.Context, namespace string, etcds *members) {
 	controller := &ownership.HandBack{
 		Client: env.Client, Observer: &observer.Observer{Reader: env.Client, APIReader: env.Client, Etcd: etcds}, Recorder: events.NewFakeRecorder(100), Clock: clock.RealClock{},
 	}
-	Eventually(func(g Gomega) {
+	Eventually(func() map[string]types.UID {
 		_, err := controller.RunOnce(ctx) // fails until the resource manager has released the objects
-		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(identities(ctx, namespace, &resourcesv1alpha1.ManagedResourceList{})).To(BeEmpty())
-	}).Should(Succeed())
+		AddReportEntry("hand-back", fmt.Sprint(err), ReportEntryVisibilityFailureOrVerbose)
+
+		return identities(ctx, namespace, &resourcesv1alpha1.ManagedResourceList{})
+	}).Should(BeEmpty())
 }
 
 // identities returns the UIDs of the objects in the namespace by name.
