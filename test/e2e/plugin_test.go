@@ -79,7 +79,10 @@ var _ = Describe("The plugin kubectl etcd", func() {
 		})
 		code, text = run(nil, "resume")
 		Expect(code).To(Equal(0), text)
-		ns.EventuallyReady(ctx, etcd)
+		ns.Eventually(ctx, etcd, func(g Gomega) {
+			g.Expect(framework.Condition(etcd, "Progressing").Reason).To(Equal("Reconciled"))
+			g.Expect(framework.CheckReady(etcd)).To(Succeed())
+		})
 
 		By("running tasks until they succeed")
 		code, text = run(nil, "snapshot")
