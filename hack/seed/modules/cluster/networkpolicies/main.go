@@ -91,9 +91,10 @@ func run(kubeconfig, node, services string) error {
 		return err
 	}
 
-	heartbeats := make(chan *healthcheck.ControllerHeartbeat) // nothing checks the health of this command
+	// Nothing checks the health of this command, but the controller waits until its heartbeat is read.
+	heartbeats := make(chan *healthcheck.ControllerHeartbeat)
 	go func() {
-		for range heartbeats { //nolint:revive // the controller waits for a reader
+		for range heartbeats {
 		}
 	}()
 
