@@ -43,6 +43,7 @@ func EtcdTypes() []druidv1alpha1.ConditionType {
 		druidv1alpha1.ConditionTypeAllMembersUpdated,
 		druidv1alpha1.ConditionTypeFinalSnapshotTaken,
 		druidv1alpha1.ConditionTypeProgressing,
+		druidv1alpha1.ConditionTypeScaleOperationComplete,
 		druidv1alpha1.ConditionTypeStoreResolved,
 	}
 }

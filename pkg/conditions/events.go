@@ -28,5 +28,6 @@ func IsAbnormal(condition *druidv1alpha1.Condition) bool {
 		return condition.Status == druidv1alpha1.ConditionTrue
 	}
 
-	return condition.Status == druidv1alpha1.ConditionFalse && condition.Type != druidv1alpha1.ConditionTypeBootstrappedWithExistingCluster
+	return condition.Status == druidv1alpha1.ConditionFalse && condition.Type != druidv1alpha1.ConditionTypeBootstrappedWithExistingCluster &&
+		condition.Type != druidv1alpha1.ConditionTypeScaleOperationComplete
 }

@@ -135,7 +135,7 @@ var _ = Describe("Reconcile", func() {
 		start(fixture.WithReplicas(3))
 		run(isDone)
 		change(func(etcd *druidv1alpha1.Etcd) {
-			etcd.Spec.Replicas = 1
+			etcd.Spec.Replicas = 2
 			request(etcd)
 		})
 		node := cluster.Objects.PodFor(1).Node

@@ -32,6 +32,12 @@ type Client interface {
 	// Promote promotes the learner with the ID to a voting member. Each member that has a leader accepts the call. The cluster
 	// rejects a learner that has not caught up. Errors as for Status.
 	Promote(ctx context.Context, learner uint64) error
+	// RemoveMember removes the member or learner with the ID from the cluster. Each member that has a leader accepts the call. etcd rejects it if
+	// the other members that run are no quorum. A member that is not listed is no error. Errors as for Status.
+	RemoveMember(ctx context.Context, id uint64) error
+	// HashKV returns the hash of all keys up to the revision, and the revision up to which the member was compacted. Hashes of different
+	// members can be compared only if both revisions are equal. Errors as for Status.
+	HashKV(ctx context.Context, revision int64) (hash uint32, compacted int64, err error)
 	// UpdatePeerURLs replaces the registered peer URLs of the member with the ID. Each member that has a leader accepts the
 	// call. Errors as for Status.
 	UpdatePeerURLs(ctx context.Context, id uint64, urls []string) error

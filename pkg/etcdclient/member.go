@@ -215,6 +215,29 @@ func (m *member) Promote(ctx context.Context, learner uint64) error {
 	return nil
 }
 
+// RemoveMember implements Client.
+func (m *member) RemoveMember(ctx context.Context, id uint64) error {
+	ctx, cancel := context.WithTimeout(ctx, m.callTimeout)
+	defer cancel()
+	if _, err := m.etcd.MemberRemove(ctx, id); err != nil && !errors.Is(err, rpctypes.ErrMemberNotFound) {
+		return explain("removing the member", err)
+	}
+
+	return nil
+}
+
+// HashKV implements Client.
+func (m *member) HashKV(ctx context.Context, revision int64) (uint32, int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, m.callTimeout)
+	defer cancel()
+	response, err := etcdserverpb.NewMaintenanceClient(m.etcd.ActiveConnection()).HashKV(ctx, &etcdserverpb.HashKVRequest{Revision: revision})
+	if err != nil {
+		return 0, 0, explain("hash of the keys", err)
+	}
+
+	return response.Hash, response.CompactRevision, nil
+}
+
 // UpdatePeerURLs implements Client.
 func (m *member) UpdatePeerURLs(ctx context.Context, id uint64, urls []string) error {
 	ctx, cancel := context.WithTimeout(ctx, m.callTimeout)

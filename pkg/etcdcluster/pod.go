@@ -69,6 +69,10 @@ type Pod struct {
 	PeerTLS bool
 	// HasPreStopHook is true if its etcd waits before it stops. The operator renders the hook for multi-member clusters only.
 	HasPreStopHook bool
+	// AcceptsClients is true if it has the label with which the client Service selects pods while members are removed.
+	AcceptsClients bool
+	// Refreshed is the rendering in its annotation for the kubelet. Empty: not set.
+	Refreshed string
 	// ConfigChecksum is the checksum of etcd's configuration in its annotations. Empty: not set.
 	ConfigChecksum string
 	// CertificatesChecksum is the checksum in its annotations of the certificates of the user. Empty: not set.

@@ -39,6 +39,15 @@ type Plan struct {
 	// ScaleUp is the size with which the next member joins. The next member joins as soon as the cluster shows the rendering of this plan
 	// and Gate has left ScaleUp set. ScaledUp returns the plan with that size. Nil: no member joins.
 	ScaleUp *Size
+	// ScaleIn is the removal of members that is under way. It is recorded with the rendering. The configuration then lacks the advertised URLs of
+	// the members that leave, and the client Service selects only the others. Nil: none is under way.
+	ScaleIn *state.ScaleIn
+	// IsScaleInPaused is true while too few members are healthy for a removal. The configuration and the Service are then rendered as without
+	// ScaleIn: a member that is not removed yet starts again only with its advertised URLs.
+	IsScaleInPaused bool
+	// PodSize is the size for which the pod template of the only member is rendered, if that is larger than ClusterSize. It is recorded with the
+	// rendering. 0: ClusterSize.
+	PodSize int32
 	// FinalSnapshot is the result of the last full snapshot before the members stopped. It is recorded with the rendering. Nil: the members
 	// run, or there is no backup store.
 	FinalSnapshot *state.FinalSnapshot
@@ -93,6 +102,8 @@ const (
 	StageReplacePod Stage = "ReplacePod"
 	// StageScaleUp adds the next member to a running cluster.
 	StageScaleUp Stage = "ScaleUp"
+	// StageScaleIn removes members from a running cluster.
+	StageScaleIn Stage = "ScaleIn"
 	// StagePromote promotes a learner that has caught up to a voting member.
 	StagePromote Stage = "Promote"
 	// StageReplaceLearner replaces the pod of a member that cannot join, because its etcd may have formed a separate cluster.
@@ -158,6 +169,15 @@ func (p Plan) ScaledUp() Plan {
 	}
 
 	return p
+}
+
+// Remaining returns the number of members that stay while others are removed. 0: none is removed.
+func (p Plan) Remaining() int32 {
+	if p.ScaleIn == nil || p.IsScaleInPaused {
+		return 0
+	}
+
+	return p.ScaleIn.To
 }
 
 // Outcome returns what follows from the plan. The outcome of a plan that Gate has not compared with its rendering is at most

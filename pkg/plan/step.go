@@ -57,6 +57,24 @@ type (
 		// Member is the ID of the learner.
 		Member uint64
 	}
+	// RemoveMember removes a member from the cluster. Its etcd stops, and its data cannot be used again. Its object is the StatefulSet: the member
+	// may have no pod.
+	RemoveMember struct {
+		Meta
+		// Member is the ID of the member, and Name its name.
+		Member uint64
+		Name   string
+		// Compare are the pods of the members that stay, if their data must be the same before the removal. Nil: it is not compared.
+		Compare []types.UID
+	}
+	// SelectPod sets the label with which the client Service selects a pod while members are removed.
+	SelectPod struct{ Meta }
+	// RefreshPod sets an annotation of a pod, so that the kubelet updates the configuration in its volume without delay.
+	RefreshPod struct {
+		Meta
+		// Rendering is the value of the annotation: the checksum of the rendering that contains the configuration.
+		Rendering string
+	}
 	// UpdatePeerURLs registers peer URLs for the member in the pod. No member restarts.
 	UpdatePeerURLs struct {
 		Meta
@@ -73,7 +91,7 @@ type (
 		// Size is the requested size in bytes.
 		Size int64
 	}
-	// DeleteClaim deletes a claim of a cluster that is restored from its backup store.
+	// DeleteClaim deletes a claim of a cluster that is restored from its backup store, or of a member that was removed from etcd.
 	DeleteClaim struct{ Meta }
 	// VerifyRestore creates the Job that restores the newest snapshots next to the volumes that a restore would delete. Its UID is that of
 	// the Etcd.
@@ -114,6 +132,9 @@ func (DeletePod) isStep()           {}
 func (EvictPod) isStep()            {}
 func (MoveLeader) isStep()          {}
 func (PromoteMember) isStep()       {}
+func (RemoveMember) isStep()        {}
+func (SelectPod) isStep()           {}
+func (RefreshPod) isStep()          {}
 func (UpdatePeerURLs) isStep()      {}
 func (ReplaceClaim) isStep()        {}
 func (ResizeClaim) isStep()         {}
@@ -154,14 +175,12 @@ func TraitsOf(s Step) Traits {
 		return Traits{Kind: "MoveLeader", Text: fmt.Sprintf("transfer leadership from the member in pod %s to %s", object, s.ToName), InterruptsMember: true}
 	case PromoteMember:
 		return Traits{Kind: "PromoteMember", Text: "promote the learner in pod " + object}
+	case RemoveMember, SelectPod, RefreshPod:
+		return traitsOfScaleIn(s)
 	case UpdatePeerURLs:
 		return Traits{Kind: "UpdatePeerURLs", Text: fmt.Sprintf("register peer URLs %s for the member in pod %s", strings.Join(s.URLs, ", "), object), Poll: true}
-	case ReplaceClaim:
-		return Traits{Kind: "ReplaceClaim", Text: "replace PersistentVolumeClaim " + object, DiscardsData: true}
-	case ResizeClaim:
-		return Traits{Kind: "ResizeClaim", Text: "expand PersistentVolumeClaim " + object, Poll: true}
-	case DeleteClaim:
-		return Traits{Kind: "DeleteClaim", Text: "delete PersistentVolumeClaim " + object, DiscardsData: true}
+	case ReplaceClaim, ResizeClaim, DeleteClaim:
+		return traitsOfClaim(s)
 	case VerifyRestore, InspectClaim:
 		return traitsOfJob(s)
 	case RetainVolume, ReleaseVolume:
@@ -179,6 +198,32 @@ func TraitsOf(s Step) Traits {
 	default:
 		panic(fmt.Sprintf("unknown step %T", s))
 	}
+}
+
+// traitsOfScaleIn returns the traits of RemoveMember, SelectPod and RefreshPod.
+func traitsOfScaleIn(s Step) Traits {
+	object := s.meta().Object
+	if removal, is := s.(RemoveMember); is {
+		return Traits{Kind: "RemoveMember", Text: fmt.Sprintf("remove member %s from etcd", removal.Name), InterruptsMember: true}
+	}
+	if _, is := s.(SelectPod); is {
+		return Traits{Kind: "SelectPod", Text: "label pod " + object + " for the client Service"}
+	}
+
+	return Traits{Kind: "RefreshPod", Text: "update the configuration in pod " + object}
+}
+
+// traitsOfClaim returns the traits of ReplaceClaim, ResizeClaim and DeleteClaim.
+func traitsOfClaim(s Step) Traits {
+	object := s.meta().Object
+	if _, is := s.(ResizeClaim); is {
+		return Traits{Kind: "ResizeClaim", Text: "expand PersistentVolumeClaim " + object, Poll: true}
+	}
+	if _, is := s.(DeleteClaim); is {
+		return Traits{Kind: "DeleteClaim", Text: "delete PersistentVolumeClaim " + object, DiscardsData: true}
+	}
+
+	return Traits{Kind: "ReplaceClaim", Text: "replace PersistentVolumeClaim " + object, DiscardsData: true}
 }
 
 // traitsOfJob returns the traits of VerifyRestore and InspectClaim.
@@ -220,6 +265,8 @@ func Trace(s Step) string {
 		line += fmt.Sprintf(" to %x", s.To)
 	case PromoteMember:
 		line += fmt.Sprintf(" to %x", s.Member)
+	case RemoveMember:
+		line += fmt.Sprintf(" to %x", s.Member)
 	case UpdatePeerURLs:
 		line += fmt.Sprintf(" to %x at %s", s.Member, strings.Join(s.URLs, ", "))
 	case TakeSnapshot:
@@ -228,7 +275,7 @@ func Trace(s Step) string {
 		}
 	case ReleaseVolume:
 		line += " to " + string(s.Record.ReclaimPolicy)
-	case DeletePod, EvictPod, ReplaceClaim, DeleteClaim, VerifyRestore, DeleteRestoreJob, InspectClaim, RetainVolume, ResetLease, RecreateStatefulSet, RequestReconcile:
+	case SelectPod, RefreshPod, DeletePod, EvictPod, ReplaceClaim, DeleteClaim, VerifyRestore, DeleteRestoreJob, InspectClaim, RetainVolume, ResetLease, RecreateStatefulSet, RequestReconcile:
 	}
 
 	return line

@@ -172,6 +172,9 @@ func (s *scenario) checkApply(manifest simulator.Manifest, p plan.Plan) {
 	s.checkFinalSnapshot(p)
 	s.checkRegistered(manifest)
 	s.checkVersion(manifest)
+	if before := s.Objects.State.ScaleIn; p.ScaleIn != nil && p.ScaleIn.Removing && !before.Removing && helper.IsStoreConfigured(s.Etcd) && !s.Objects.SnapshotAttempts.IsFresh(s.Now()) {
+		s.violated("members are removed without a verified snapshot")
+	}
 }
 
 // checkVersion checks that the version of etcd changes in a healthy cluster after a verified snapshot, or back to the version of a running member.
@@ -202,15 +205,19 @@ func (s *scenario) checkVersion(manifest simulator.Manifest) {
 	}
 }
 
-// checkScaling checks that a cluster is scaled up by one member at a time, and down only to hibernate. To run a member again that joined before
-// does not scale it up.
+// checkScaling checks that a cluster is scaled up by one member at a time. Except to hibernate, no pod of a member in the member list is
+// stopped. To run a member again that joined before does not scale it up.
 func (s *scenario) checkScaling(manifest simulator.Manifest) {
 	if s.Written() == nil || s.Written().Replicas == 0 || manifest.Replicas == 0 {
 		return
 	}
 	switch before := s.Written().Replicas; {
 	case manifest.Replicas < before:
-		s.violated("the cluster is scaled down from %d to %d", before, manifest.Replicas)
+		for _, member := range s.Members {
+			if member.Ordinal >= int(manifest.Replicas) {
+				s.violated("the cluster is scaled down from %d to %d, and member %d was not removed", before, manifest.Replicas, member.Ordinal)
+			}
+		}
 	case manifest.Replicas > before+1:
 		s.violated("the cluster is scaled up from %d to %d at once", before, manifest.Replicas)
 	case manifest.Replicas > before && s.Member(int(before)) == nil:
@@ -280,11 +287,14 @@ func (s *scenario) checkRepair(step plan.Step) {
 	}
 }
 
-// runsTwoClusters is true if members respond that belong to different clusters, and one of these clusters has a member list.
+// runsTwoClusters is true if members respond that belong to different clusters, and one of these clusters has a member list. A member that was
+// removed is deleted, so that its cluster does not matter.
 func (s *scenario) runsTwoClusters() bool {
 	ids := map[uint64]bool{}
+	scaleIn := s.Objects.State.ScaleIn
 	for _, status := range s.Objects.Etcd.Members {
-		if status.ClusterID != 0 {
+		isRemoved := scaleIn != nil && status.Ordinal >= int(scaleIn.To) && s.Member(status.Ordinal) == nil
+		if status.ClusterID != 0 && !isRemoved {
 			ids[status.ClusterID] = true
 		}
 	}
@@ -313,7 +323,9 @@ func (s *scenario) checkStep(step plan.Step) func() {
 		s.checkResizeClaim(step)
 	case plan.DeleteClaim:
 		s.checkDeleteClaim(step)
-	case plan.MoveLeader, plan.PromoteMember, plan.UpdatePeerURLs, plan.VerifyRestore, plan.DeleteRestoreJob, plan.InspectClaim, plan.ReleaseVolume, plan.RetainVolume, plan.ResetLease, plan.RecreateStatefulSet, plan.RequestReconcile, plan.TakeSnapshot:
+	case plan.RemoveMember:
+		s.checkRemoveMember(step)
+	case plan.SelectPod, plan.RefreshPod, plan.MoveLeader, plan.PromoteMember, plan.UpdatePeerURLs, plan.VerifyRestore, plan.DeleteRestoreJob, plan.InspectClaim, plan.ReleaseVolume, plan.RetainVolume, plan.ResetLease, plan.RecreateStatefulSet, plan.RequestReconcile, plan.TakeSnapshot:
 	}
 	before, all := s.Voters()
 	keepsWrites := s.checkStepKeepsWrites(step)
@@ -391,6 +403,52 @@ func (s *scenario) checkReplaceClaim(step plan.ReplaceClaim) {
 	}
 }
 
+// isRemoved is true for the claim of a member that a scale-in has removed.
+func (s *scenario) isRemoved(claim string) bool {
+	scaleIn := s.Objects.State.ScaleIn
+	for _, c := range s.Objects.Claims {
+		if c.Name == claim && scaleIn != nil && scaleIn.Removing && c.Ordinal >= int(scaleIn.To) {
+			return s.Member(c.Ordinal) == nil
+		}
+	}
+
+	return false
+}
+
+// checkRemoveMember checks that a member is removed that leaves, and that it does not lead. Before a healthy member is removed as the first one,
+// all members that stay are healthy.
+func (s *scenario) checkRemoveMember(step plan.RemoveMember) {
+	scaleIn := s.Objects.State.ScaleIn
+	if scaleIn == nil || !scaleIn.Removing {
+		s.violated("member %s is removed, and no scale-in is recorded", step.Name)
+
+		return
+	}
+	healthy, all := s.Voters()
+	for _, member := range s.Members {
+		switch {
+		case member.ID != step.Member:
+		case s.RunningMember(member.Ordinal) == nil || member.Learner || !s.IsConnected(member):
+			return // its removal costs no tolerance
+		case member.Ordinal < int(scaleIn.To):
+			s.violated("member %d is removed from a cluster that keeps %d", member.Ordinal, scaleIn.To)
+		case s.Leader == member.ID:
+			s.violated("the leader %d is removed", member.Ordinal)
+		}
+		if pod := s.Objects.PodFor(member.Ordinal); member.Ordinal >= int(scaleIn.To) && pod != nil && pod.Refreshed == "" && !pod.Deleting {
+			s.steps["RemoveMember without a guard"]++
+		}
+	}
+	if all != int(s.Objects.State.Size) {
+		return
+	}
+	for ordinal := range int(scaleIn.To) {
+		if member := s.RunningMember(ordinal); member == nil || member.Learner || !s.IsConnected(member) {
+			s.violated("the first member is removed with %d of %d healthy, and member %d is not healthy", healthy, all, ordinal)
+		}
+	}
+}
+
 // checkResizeClaim checks that a size that the API server refused less than a minute ago is not requested again.
 func (s *scenario) checkResizeClaim(step plan.ResizeClaim) {
 	for _, claim := range s.Objects.Claims {
@@ -400,8 +458,12 @@ func (s *scenario) checkResizeClaim(step plan.ResizeClaim) {
 	}
 }
 
-// checkDeleteClaim checks that the volumes of a cluster that is restored are deleted after its pods, and after the restore was verified.
+// checkDeleteClaim checks that the volumes of a cluster that is restored are deleted after its pods, and after the restore was verified. The
+// volume of a removed member is deleted after its removal.
 func (s *scenario) checkDeleteClaim(step plan.DeleteClaim) {
+	if s.isRemoved(step.Object) {
+		return
+	}
 	if len(s.Objects.Pods) > 0 {
 		s.violated("%s is deleted while there are pods", step.Object)
 	}

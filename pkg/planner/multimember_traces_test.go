@@ -329,7 +329,7 @@ var _ = Describe("Traces of multiple members", func() {
 		s.expectGolden("three-peer-tls-off-and-not")
 	})
 
-	It("hibernates, and wakes all members together", func() {
+	It("hibernates, wakes all members together, and is then scaled in and out", func() {
 		s := created(3)
 		s.inject("spec.replicas becomes 0", func() { s.Etcd.Spec.Replicas = 0 })
 		s.run()

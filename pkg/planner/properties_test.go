@@ -50,7 +50,7 @@ var _ = Describe("Random simulations", func() {
 			}
 		}
 		AddReportEntry(fmt.Sprintf("%d simulations from seed %d, %d faults, steps: %v", simulations, first, faults, steps), ReportEntryVisibilityAlways)
-		for _, kind := range []string{"DeletePod", "EvictPod", "MoveLeader", "PromoteMember", "ReplaceClaim", "TakeSnapshot", "ResizeClaim", "RecreateStatefulSet", "UpdatePeerURLs"} {
+		for _, kind := range []string{"DeletePod", "EvictPod", "MoveLeader", "PromoteMember", "ReplaceClaim", "TakeSnapshot", "ResizeClaim", "RecreateStatefulSet", "UpdatePeerURLs", "RemoveMember"} {
 			Expect(simulations < 100 || steps[kind] > 0).To(BeTrue(), "no simulation executes %s", kind)
 		}
 	})
@@ -126,8 +126,8 @@ func (s *randomScenario) runRandom() {
 
 func (s *randomScenario) expectConverged() {
 	GinkgoHelper()
-	if !s.IsQuotaExhausted() {
-		s.expectRolledOut()
+	if failure := InterceptGomegaFailure(s.expectRolledOut); failure != nil && !s.IsQuotaExhausted() {
+		Fail(fmt.Sprintf("simulation %d (repeat it with SIMULATION=%d): %s\n%s", s.number, s.number, failure, strings.Join(s.trace, "\n")))
 	}
 	p := s.result.Newest.Plan
 	alive, all := s.Voters()
@@ -143,7 +143,7 @@ func (s *randomScenario) expectConverged() {
 func (s *randomScenario) fault() {
 	faults := []func() string{
 		s.podGoes, s.podGoes, s.etcdIsKilled, s.nodeIsCutOff, s.nodeRecovers, s.nodeGoes, s.nodeIsGivenUp, s.volumeGoes, s.volumeRots,
-		s.imageChanges, s.imageBreaks, s.versionChanges, s.sidecarBreaks, s.peerPortChanges, s.storeFails, s.bucketIsEmptied, s.bucketIsRolledBack, s.bucketIsRepaired, s.leaderMoves, s.evictionsAreRefused, s.clusterIsScaledUp, s.clusterSleepsOrWakes,
+		s.imageChanges, s.imageBreaks, s.versionChanges, s.sidecarBreaks, s.peerPortChanges, s.storeFails, s.bucketIsEmptied, s.bucketIsRolledBack, s.bucketIsRepaired, s.leaderMoves, s.evictionsAreRefused, s.clusterIsScaledUp, s.clusterIsScaledIn, s.clusterSleepsOrWakes,
 		s.readinessFlaps, s.etcdEnds, s.etcdIsRecreated, s.volumesAreExpanded, s.quotaChanges, s.peersChange, s.reconciliationIsSuspended, s.reconciliationIsRequested, s.memberIsStrange, s.strangerIsEmptied,
 	}
 	what := ""
@@ -282,7 +282,7 @@ func (s *randomScenario) volumeGoes() string {
 // etcdIsRecreated deletes one claim that is not the last and keeps the others. No Lease records the members.
 func (s *randomScenario) etcdIsRecreated() string {
 	ordinal, volume := s.anyVolume()
-	if volume == nil || s.Etcd.Spec.Replicas < 3 || ordinal+1 >= len(s.Members) || s.random.Intn(3) > 0 || !s.isRecordedByClaimsWithout(ordinal) {
+	if volume == nil || s.Etcd.Spec.Replicas < max(3, s.Objects.State.Size) || ordinal+1 >= len(s.Members) || s.random.Intn(3) > 0 || !s.isRecordedByClaimsWithout(ordinal) {
 		return ""
 	}
 	s.RecreateEtcd(ordinal)
@@ -473,6 +473,18 @@ func (s *randomScenario) evictionsAreRefused() string {
 	s.RefuseEvictions(count)
 
 	return fmt.Sprintf("%d evictions will be refused", count)
+}
+
+// clusterIsScaledIn reduces the size, as far as the CustomResourceDefinition allows it.
+func (s *randomScenario) clusterIsScaledIn() string {
+	size := s.Etcd.Spec.Replicas
+	isScalingOut := s.Objects.State.Replicas != nil && *s.Objects.State.Replicas < size
+	if size < 3 || isScalingOut || s.Objects.State.Size == 0 { // claims of a deleted Etcd determine the size
+		return ""
+	}
+	s.Etcd.Spec.Replicas = size - 2
+
+	return fmt.Sprintf("spec.replicas becomes %d", s.Etcd.Spec.Replicas)
 }
 
 func (s *randomScenario) clusterIsScaledUp() string {

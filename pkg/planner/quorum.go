@@ -22,7 +22,7 @@ import (
 // operator does not know which one is in use.
 func haltOnClusterIDMismatch(v view, p plan.Plan) (plan.Plan, bool) {
 	clusters := map[uint64][]string{}
-	for _, member := range v.members {
+	for _, member := range slices.Concat(v.members, v.leaving) {
 		if member.Endpoint != nil && member.Endpoint.ClusterID != 0 {
 			clusters[member.Endpoint.ClusterID] = append(clusters[member.Endpoint.ClusterID], member.Name)
 		}

@@ -129,7 +129,7 @@ func isNoReasonToWait(v view, other, candidate etcdcluster.Member) bool {
 // isProtectedByPDB is true for a pod that is not ready, if the PodDisruptionBudget refuses every eviction until more pods are ready. An
 // eviction would never replace such a pod.
 func isProtectedByPDB(v view, m etcdcluster.Member) bool {
-	return !m.Pod.Ready && !etcdcluster.IsQuorate(v.readyPods(), len(v.members)) && !metav1.HasAnnotation(v.etcd.ObjectMeta, druidv1alpha1.AllowUnhealthyPodEvictionAnnotation)
+	return !m.Pod.Ready && !etcdcluster.IsQuorate(v.readyPods()+readyPodsOf(v.leaving), len(v.members)+len(v.leaving)) && !metav1.HasAnnotation(v.etcd.ObjectMeta, druidv1alpha1.AllowUnhealthyPodEvictionAnnotation)
 }
 
 // replaceHealthy evicts the pod of a healthy member, if the quorum allows it. All others must have recovered before: otherwise the cluster

@@ -34,6 +34,7 @@ func decide(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) 
 	if p, decided := guard(etcd, o); decided {
 		return p
 	}
+	etcd = withLastSize(etcd, o)
 	switch {
 	case !helper.ManagesPods(etcd):
 		// The operator does not start these members. The user who starts them decides when their version changes.
@@ -57,7 +58,7 @@ func decide(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) 
 		return p
 	}
 	p := planMultiMember(etcd, o, now)
-	if etcd.Spec.Replicas == 1 {
+	if isSingle(etcd, o) {
 		p = planSingle(etcd, o, now)
 	}
 
@@ -144,7 +145,7 @@ func refuseSize(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) *plan.Refus
 
 // planSingle plans for a cluster of one member.
 func planSingle(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) plan.Plan {
-	p := plan.Plan{Render: true, Replicas: 1, ClusterSize: 1}
+	p := plan.Plan{Render: true, Replicas: 1, ClusterSize: 1, PodSize: podSizeOf(etcd, o)}
 	pod := o.PodFor(0)
 	switch {
 	case !o.StatefulSet.Exists && pod != nil:
@@ -235,15 +236,21 @@ func awaitedSinglePod(etcd *druidv1alpha1.Etcd, pod *etcdcluster.Pod) string {
 	return "pod " + pod.Name + " to be ready" + prefixHint(etcd, pod)
 }
 
-// planMultiMember plans for an Etcd of multiple members. It plans for as many members as were rendered last. A cluster is never scaled
-// down, and is scaled up by one member at a time.
+// planMultiMember plans for an Etcd of multiple members. It plans for as many members as were rendered last. Members are added and removed
+// one at a time.
 func planMultiMember(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) plan.Plan {
 	count := etcdcluster.RenderedReplicas(o)
 	if count == 0 || !o.StatefulSet.Exists && len(o.Pods) == 0 {
 		return planStart(etcd, o)
 	}
-	v := viewOf(etcd, o, count, now)
-	p := plan.Plan{Render: true, Replicas: count, ClusterSize: renderedSize(v), PollMembers: v.hasNewPod()}
+	v, isPaused := viewOf(etcd, o, count, now).withoutLeaving()
+	p := plan.Plan{
+		Render: true, Replicas: count, ClusterSize: renderedSize(v), PollMembers: v.hasNewPod(),
+		ScaleIn: o.State.ScaleIn, IsScaleInPaused: isPaused, PodSize: podSizeOf(etcd, o),
+	}
+	if p.PodSize > 0 {
+		p.ClusterSize = 1
+	}
 	if !o.StatefulSet.Exists {
 		p.Stage = plan.StageRecreateStatefulSet
 		p.Reason = fmt.Sprintf("the StatefulSet was deleted without its %d pods and is created again", len(o.Pods))
@@ -252,7 +259,7 @@ func planMultiMember(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now ti
 		return p
 	}
 	held, isHeld := holdPeers(v, p)
-	if decided, is := firstDecision(v, p, haltOnClusterIDMismatch, withoutQuorum, endUnfinishedInspection, replaceLostVolumes, replaceRenderedAlone, unblockSnapshot, promoteLearner, replaceLearner, moveLeaderOfLearner); is {
+	if decided, is := firstDecision(v, p, haltOnClusterIDMismatch, selectRemaining, withoutQuorum, endUnfinishedInspection, replaceLostVolumes, replaceRenderedAlone, unblockSnapshot, promoteLearner, replaceLearner, moveLeaderOfLearner); is {
 		decided.Render = decided.Render && !isHeld
 
 		return decided
@@ -260,7 +267,7 @@ func planMultiMember(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now ti
 	if isHeld {
 		return held
 	}
-	if decided, is := firstDecision(v, p, correctURLs, startPendingLearner, replaceOutdated, waitForMembers, scaleUp); is {
+	if decided, is := firstDecision(v, p, correctURLs, startPendingLearner, completeScaleIn, replaceOutdated, waitForMembers, scaleIn, scaleUp); is {
 		return decided
 	}
 	p.Stage = plan.StageDone

@@ -39,13 +39,7 @@ var _ = Describe("PlanFor", func() {
 			Expect(p.Refusal).To(MatchError(message))
 		},
 		Entry("below zero", -1, 0, "spec.replicas: Invalid value: -1: must be 0, 1, 3, 5 or 7: an even number tolerates no more failures than the odd one below it"),
-		Entry("fewer than the data knows", 1, 3, "spec.replicas: Invalid value: 1: is less than the 3 members that the data of the cluster lists: set it to at least 3, or to 0 to hibernate"),
 	)
-
-	It("refuses to shrink a cluster that it adopts, whose size is not recorded", func() {
-		p := planner.For(etcd, etcdcluster.Observation{StatefulSet: etcdcluster.StatefulSet{Exists: true, SpecReplicas: 3}}, now)
-		Expect(p.Refusal).To(MatchError(ContainSubstring("set it to at least 3")))
-	})
 
 	DescribeTable("decides nothing without all facts",
 		func(section etcdcluster.Section) {

@@ -111,21 +111,22 @@ func withoutPeerTLS(etcd *druidv1alpha1.Etcd) {
 
 // manifestFor renders an accepted generation under a plan.
 func manifestFor(etcd *druidv1alpha1.Etcd, accepted *state.Accepted, p plan.Plan) simulator.Manifest {
-	image, port := accepted.Defaults.Images.EtcdWrapper, helper.PeerPort(etcd)
+	image, port, podSize := accepted.Defaults.Images.EtcdWrapper, helper.PeerPort(etcd), max(p.ClusterSize, p.PodSize)
 	var tls etcdcluster.MountedTLS
 	if peer := helper.PeerTLS(etcd); peer != nil {
 		tls = etcdcluster.MountedTLS{PeerCA: peer.TLSCASecretRef.Name, Peer: peer.ServerTLSSecretRef.Name}
 	}
 	m := simulator.Manifest{
 		Rendering: etcdcluster.Rendering{
-			Checksum: fmt.Sprintf("%s/%s/%d/%d/%s/%d", image, p.EtcdVersion, p.Replicas, p.ClusterSize, tls, port),
+			Checksum: fmt.Sprintf("%s/%s/%d/%d/%s/%d/%d/%d", image, p.EtcdVersion, p.Replicas, p.ClusterSize, tls, port, p.Remaining(), podSize),
 			Fixed: etcdcluster.FixedFields{
 				ServiceName: helper.PeerServiceName(etcd), PodManagementPolicy: "Parallel", Selector: helper.DefaultLabels(etcd),
 				ClaimTemplates: []etcdcluster.ClaimTemplate{{Name: "main", Request: new(helper.StorageCapacity(etcd)).Value(), AccessModes: []string{"ReadWriteOnce"}}},
 			},
 		},
-		Revision: fmt.Sprintf("rev-%s-%s-%d-%s-%d", image, p.EtcdVersion, min(p.ClusterSize, 3), tls, port),
+		Revision: fmt.Sprintf("rev-%s-%s-%d-%s-%d", image, p.EtcdVersion, min(podSize, 3), tls, port),
 		Image:    image, EtcdVersion: p.EtcdVersion, Replicas: p.Replicas, ClusterSize: p.ClusterSize, PeerPort: port, TLS: tls,
+		Remaining: p.Remaining(), HasPreStopHook: podSize > 1,
 	}
 	if helper.IsStoreConfigured(etcd) {
 		m.Store = "the store"

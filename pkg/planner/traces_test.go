@@ -173,7 +173,7 @@ var _ = Describe("Traces of one member", func() {
 		Expect(w.Objects.Pods[0].UID).To(Equal(before))
 	})
 
-	It("refuses to wake a cluster of three with one member", func() {
+	It("starts no member if no volume of a cluster of three is left, although the spec requests one member", func() {
 		w := newSingle()
 		w.Objects.State.Size = 3
 		w.run()

@@ -21,6 +21,8 @@ type view struct {
 	o       etcdcluster.Observation
 	now     time.Time
 	members []etcdcluster.Member
+	// leaving are the members that a scale-in removes and that are not removed yet.
+	leaving []etcdcluster.Member
 	// size is the number of voting members in the member list or, if no member returned a list, the number of members that run.
 	size int
 	// healthy is the number of healthy voting members. It includes those of the joined cluster that respond.
@@ -69,9 +71,11 @@ func (v view) isAnyHealthy() bool {
 
 // readyPods counts the members with a ready pod. Members that join reach the others by the Service, which has only ready endpoints, and a
 // PodDisruptionBudget counts ready pods.
-func (v view) readyPods() int {
+func (v view) readyPods() int { return readyPodsOf(v.members) }
+
+func readyPodsOf(members []etcdcluster.Member) int {
 	ready := 0
-	for _, member := range v.members {
+	for _, member := range members {
 		if member.Pod != nil && member.Pod.Ready && !member.Pod.Deleting {
 			ready++
 		}

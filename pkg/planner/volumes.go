@@ -103,7 +103,8 @@ func Outstanding(o etcdcluster.Observation, rendering etcdcluster.Rendering) []s
 // refuses is skipped, and everything else continues.
 func resizeVolume(p plan.Plan, rendering etcdcluster.Rendering, o etcdcluster.Observation) (plan.Plan, bool) {
 	size := rendering.VolumeSize()
-	i := slices.IndexFunc(o.Claims, func(c etcdcluster.Claim) bool { return isTooSmall(c, size) && isResizable(c, size) })
+	isLeaving := func(c etcdcluster.Claim) bool { return p.ScaleIn != nil && c.Ordinal >= int(p.ScaleIn.To) }
+	i := slices.IndexFunc(o.Claims, func(c etcdcluster.Claim) bool { return isTooSmall(c, size) && isResizable(c, size) && !isLeaving(c) })
 	if i < 0 {
 		return p, false
 	}

@@ -24,6 +24,10 @@ type Manifest struct {
 	Replicas int32
 	// ClusterSize is the number of members with which the sidecars are configured.
 	ClusterSize int32
+	// Remaining is the number of members that stay while others are removed. 0: none is removed.
+	Remaining int32
+	// HasPreStopHook is true if the pod template is that of a multi-member cluster.
+	HasPreStopHook bool
 	// TLS are the Secrets that pods mount for TLS.
 	TLS etcdcluster.MountedTLS
 	// CertificatesChecksum is the checksum of the certificates of the user in the annotations of pods. Empty: none.
@@ -93,7 +97,7 @@ func (c *Cluster) resourceManager() bool {
 	statefulSet.Rendering = c.applied.Rendering
 	statefulSet.Rendering.Fixed.ClaimTemplates = claimTemplates
 	statefulSet.SpecReplicas = c.applied.Replicas
-	statefulSet.TLS, statefulSet.PeerPort, statefulSet.HasPreStopHook = c.applied.TLS, c.applied.PeerPort, c.applied.ClusterSize > 1
+	statefulSet.TLS, statefulSet.PeerPort, statefulSet.HasPreStopHook = c.applied.TLS, c.applied.PeerPort, c.applied.HasPreStopHook
 	statefulSet.Generation++
 
 	return true

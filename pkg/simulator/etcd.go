@@ -5,6 +5,7 @@
 package simulator
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -171,6 +172,39 @@ func (c *Cluster) promote(id uint64) error {
 	}
 
 	return fmt.Errorf("member %x cannot be promoted", id)
+}
+
+// removeMember removes a member. etcd refuses it if the other voting members that run are no quorum.
+func (c *Cluster) removeMember(id uint64) error {
+	index := slices.IndexFunc(c.Members, func(m *Member) bool { return m.ID == id })
+	switch {
+	case c.Leader == 0:
+		return errors.New("etcd has no leader")
+	case index < 0:
+		return nil
+	}
+	running, left := 0, 0
+	for _, member := range c.Members {
+		if member.ID != id && !member.Learner {
+			left++
+			if c.RunningMember(member.Ordinal) != nil && c.IsConnected(member) {
+				running++
+			}
+		}
+	}
+	if !etcdcluster.IsQuorate(running, left) {
+		return fmt.Errorf("%d of %d voting members run without member %x", running, left, id)
+	}
+	removed := c.Members[index]
+	c.Members = slices.Delete(c.Members, index, index+1)
+	if c.Leader == id {
+		c.Leader = 0
+	}
+	if pod := c.Objects.PodFor(removed.Ordinal); pod != nil {
+		c.stopEtcd(pod, "Completed")
+	}
+
+	return nil
 }
 
 // updatePeerURLs registers peer URLs for a member.

@@ -36,14 +36,15 @@ func (c *Cluster) Execute(step plan.Step) error {
 
 func (c *Cluster) execute(step plan.Step) error {
 	switch step := step.(type) {
-	case plan.DeletePod:
-		return c.stopPod(step.Meta, false)
-	case plan.EvictPod:
-		return c.stopPod(step.Meta, true)
+	case plan.DeletePod, plan.EvictPod:
+		_, isEviction := step.(plan.EvictPod)
+		return c.stopPod(plan.MetaOf(step), isEviction)
 	case plan.MoveLeader:
 		return c.transferLeadership(step.To)
-	case plan.PromoteMember:
-		return c.promote(step.Member)
+	case plan.PromoteMember, plan.RemoveMember:
+		return c.changeMembership(step)
+	case plan.SelectPod, plan.RefreshPod:
+		return c.patchPod(step)
 	case plan.UpdatePeerURLs:
 		return c.updatePeerURLs(step.Member, step.URLs)
 	case plan.ReplaceClaim, plan.DeleteClaim:
@@ -71,6 +72,15 @@ func (c *Cluster) execute(step plan.Step) error {
 	return nil
 }
 
+// changeMembership promotes or removes a member.
+func (c *Cluster) changeMembership(step plan.Step) error {
+	if removal, is := step.(plan.RemoveMember); is {
+		return c.removeMember(removal.Member)
+	}
+
+	return c.promote(step.(plan.PromoteMember).Member)
+}
+
 // stopPod deletes or evicts a pod.
 func (c *Cluster) stopPod(meta plan.Meta, isEviction bool) error {
 	index := slices.IndexFunc(c.Objects.Pods, func(pod etcdcluster.Pod) bool { return pod.Name == meta.Object && pod.UID == meta.UID })
@@ -86,6 +96,26 @@ func (c *Cluster) stopPod(meta plan.Meta, isEviction bool) error {
 	terminate(pod)
 
 	return nil
+}
+
+// patchPod changes the label or the annotation of a pod. The kubelet then has the configuration that is applied.
+func (c *Cluster) patchPod(step plan.Step) error {
+	meta := plan.MetaOf(step)
+	for i := range c.Objects.Pods {
+		pod := &c.Objects.Pods[i]
+		if pod.Name != meta.Object || pod.UID != meta.UID {
+			continue
+		}
+		if refresh, is := step.(plan.RefreshPod); is {
+			pod.Refreshed, c.Process(pod.UID).Remaining = refresh.Rendering, c.applied.Remaining
+		} else {
+			pod.AcceptsClients = true
+		}
+
+		return nil
+	}
+
+	return fmt.Errorf("pod %s: %w", meta.Object, ErrConflict)
 }
 
 // IsEvictable is true if the PodDisruptionBudget allows the eviction of the pod: a quorum of the pods is ready without it.

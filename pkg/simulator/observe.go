@@ -60,7 +60,7 @@ func (c *Cluster) Refresh() {
 func (c *Cluster) isQueried() bool {
 	_, restores := c.Etcd.Annotations[druidv1alpha1.RestoreAnnotation]
 
-	return c.Etcd.Spec.Replicas != 1 || len(c.Members) > 1 || restores
+	return c.Etcd.Spec.Replicas != 1 || len(c.Members) > 1 || restores || c.Objects.State.ScaleIn != nil
 }
 
 // responses returns what the members respond.

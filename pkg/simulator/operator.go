@@ -293,7 +293,7 @@ func ManifestOf(t *target.Target, rendered engine.Rendered) Manifest {
 	}
 	sum := sha256.Sum256(data)
 	manifest := Manifest{
-		Rendering: rendered.Rendering, Revision: hex.EncodeToString(sum[:]), Replicas: rendered.Plan.Replicas, ClusterSize: rendered.Plan.ClusterSize,
+		Rendering: rendered.Rendering, Revision: hex.EncodeToString(sum[:]), Replicas: rendered.Plan.Replicas, ClusterSize: rendered.Plan.ClusterSize, Remaining: rendered.Plan.Remaining(), HasPreStopHook: max(rendered.Plan.ClusterSize, rendered.Plan.PodSize) > 1,
 		PeerPort: helper.PeerPort(t.Etcd), Store: etcdcluster.StoreFingerprint(template.Spec), EtcdVersion: rendered.Plan.EtcdVersion,
 		CertificatesChecksum: t.RenewedCertificates(),
 	}

@@ -18,6 +18,10 @@ import (
 type Process struct {
 	// ClusterSize is the cluster size with which the pod was rendered. A sidecar reads it once, when it starts.
 	ClusterSize int32
+	// Remaining is the number of members with advertised URLs in the configuration that the kubelet has projected. 0: all.
+	Remaining int32
+	// staleTicks is the number of ticks for which the kubelet has not projected the configuration that is applied.
+	staleTicks int
 	// EtcdVersion is the minor version of etcd with which the pod was rendered. Empty: it is not known.
 	EtcdVersion string
 	// HasStore is true if the pod was rendered with a backup store.
@@ -103,13 +107,14 @@ func (c *Cluster) createPod(ordinal int) {
 	pod := etcdcluster.Pod{
 		Name: helper.PodName(c.Etcd, ordinal), Ordinal: ordinal, UID: c.uid("pod"), RevisionHash: c.Objects.StatefulSet.UpdateRevision,
 		OwnerUID: c.Objects.StatefulSet.UID, CreationTime: c.now, Store: c.Objects.StatefulSet.Store, TLS: c.applied.TLS,
-		PeerTLS: c.applied.hasPeerTLS(), PeerPort: c.applied.PeerPort, HasPreStopHook: c.applied.ClusterSize > 1,
+		PeerTLS: c.applied.hasPeerTLS(), PeerPort: c.applied.PeerPort, HasPreStopHook: c.applied.HasPreStopHook,
 		CertificatesChecksum: c.applied.CertificatesChecksum,
 		Containers:           []etcdcluster.Container{{Name: etcdcluster.ContainerEtcd, Image: c.applied.Image}, {Name: etcdcluster.ContainerBackupRestore}},
 	}
 	c.Objects.Pods = append(c.Objects.Pods, pod)
 	slices.SortFunc(c.Objects.Pods, func(a, b etcdcluster.Pod) int { return a.Ordinal - b.Ordinal })
 	process := c.Process(pod.UID)
+	process.Remaining = c.applied.Remaining
 	process.ClusterSize, process.HasStore, process.EtcdVersion = c.applied.ClusterSize, c.applied.Store != "", c.applied.EtcdVersion
 }
 
@@ -157,7 +162,10 @@ func (c *Cluster) kubelet() bool {
 			container.State, container.Reason = etcdcluster.ContainerWaiting, "ImagePullBackOff"
 			pod.Ready, pod.ContainersReady = false, false
 		default:
-			c.runContainers(pod)
+			c.projectConfiguration(c.Process(pod.UID))
+			if container.State == etcdcluster.ContainerRunning || !c.hasLeft(pod) { // the sidecar returns no configuration without advertised URLs
+				c.runContainers(pod)
+			}
 		}
 		if wasReady != pod.Ready {
 			pod.ReadyChangedAt = c.now
@@ -169,6 +177,18 @@ func (c *Cluster) kubelet() bool {
 	}
 
 	return changed
+}
+
+// projectionTicks is the number of ticks after which the kubelet projects a changed configuration without a change of the pod.
+const projectionTicks = 12
+
+// projectConfiguration projects a changed configuration after a while.
+func (c *Cluster) projectConfiguration(process *Process) {
+	if process.Remaining == c.applied.Remaining {
+		process.staleTicks = 0
+	} else if process.staleTicks++; process.staleTicks > projectionTicks {
+		process.Remaining = c.applied.Remaining
+	}
 }
 
 // runContainers runs etcd in a pod. The readiness probe is a linearizable read.

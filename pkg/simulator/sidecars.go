@@ -48,6 +48,8 @@ func (c *Cluster) sidecar(pod *etcdcluster.Pod, volume *Volume) bool {
 		return c.startAlone(pod, volume)
 	case member != nil && volume.Member != member.ID:
 		c.Members = slices.DeleteFunc(c.Members, func(m *Member) bool { return m == member }) // it lost its data
+	case member == nil && c.hasLeft(pod):
+		return false // the configuration has no peer URL for the member
 	case member == nil:
 		return c.addLearner(pod, volume)
 	case !member.Started && !slices.Equal(member.PeerURLs, urls):
@@ -61,6 +63,13 @@ func (c *Cluster) sidecar(pod *etcdcluster.Pod, volume *Volume) bool {
 	}
 
 	return true
+}
+
+// hasLeft is true for a pod whose configuration has no advertised URLs of its member.
+func (c *Cluster) hasLeft(pod *etcdcluster.Pod) bool {
+	remaining := c.Process(pod.UID).Remaining
+
+	return remaining > 0 && pod.Ordinal >= int(remaining)
 }
 
 // catchUp starts a learner, sends it data, and promotes it when it has caught up.

@@ -145,7 +145,11 @@ func (c *Cluster) memberLease(name string) *etcdcluster.Lease {
 
 // CreateMemberLeases creates the Leases of the members that the spec requests, as the operator does.
 func (c *Cluster) CreateMemberLeases() {
-	for _, name := range helper.MemberLeaseNames(c.Etcd, c.Etcd.Spec.Replicas) {
+	size := c.Etcd.Spec.Replicas
+	if written := c.written; written != nil && written.Remaining > 0 && written.Replicas <= written.Remaining {
+		size = written.Remaining // the Leases of removed members are deleted
+	}
+	for _, name := range helper.MemberLeaseNames(c.Etcd, size) {
 		c.memberLease(name)
 	}
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // State is the durable record of the operator about one Etcd. The zero value is the record of an Etcd that was never rendered. Names in JSON
-// never change. These keys are reserved for later versions: scale, surge, incident. No other field may have the key
+// never change. These keys are reserved for later versions: surge, incident. No other field may have the key
 // "stage": users search the annotation for it.
 type State struct {
 	// Accepted is the generation that was accepted last. Nil: none.
@@ -26,6 +26,11 @@ type State struct {
 	// Started are the last replicas above 0 that were rendered. Each of these members may have joined the cluster, and its sidecar may have
 	// promoted it, without an observation of it. 0: not known.
 	Started int32 `json:"started,omitempty"`
+	// ScaleIn is the removal of members that is under way. Nil: none is.
+	ScaleIn *ScaleIn `json:"scale,omitempty"`
+	// PodSize is the size for which the pod of the only member was rendered, if that is larger than Size. A scale-in to one member does not
+	// restart it, and the pod template stays until another change. 0: Size.
+	PodSize int32 `json:"podSize,omitempty"`
 	// InitialClusterToken is the token with which etcd-druid formed an adopted cluster. Empty: the cluster is not adopted.
 	InitialClusterToken string `json:"initialClusterToken,omitempty"`
 	// TLS are the TLS modes that were rendered last. The zero value: not known.
@@ -122,7 +127,7 @@ func decode(text string) (s State, err error) {
 
 // keys are the keys of the record.
 var keys = []string{
-	"version", "accepted", "replicas", "size", "started", "initialClusterToken", "tls", "rotation", "restore", "verified", "retained", "snapshot", "finalSnapshot", "evidence", "handBack", "etcdVersion",
+	"version", "accepted", "replicas", "size", "started", "scale", "podSize", "initialClusterToken", "tls", "rotation", "restore", "verified", "retained", "snapshot", "finalSnapshot", "evidence", "handBack", "etcdVersion",
 }
 
 // Encode returns the annotations that record the state. The annotation of the store is left out if Store is nil.

@@ -6,12 +6,14 @@ package e2e_test
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -49,6 +51,44 @@ func scaleUpToFive(ctx context.Context, ns *framework.TestNamespace, etcd *druid
 		Expect(after[name].UID).To(Equal(pod.UID), "no member restarts")
 	}
 	expectShortGaps(workload.Stop(ctx))
+}
+
+// removalBound bounds the time without writes through the Service while members are removed. A client that is connected to a removed member
+// waits until etcd stops it, after one second.
+const removalBound = 3 * time.Second
+
+// scaleIn reduces the size under load. It expects that the other members are not restarted, that nothing is left of the removed ones, and that
+// they do not join again.
+func scaleIn(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd, size int32) {
+	GinkgoHelper()
+	phase := fmt.Sprintf("from %d members to %d", etcd.Spec.Replicas, size)
+	before := podsByName(ctx, ns)
+	workload := ns.StartWorkload(ctx, etcd, phase)
+	timeline := ns.StartTimeline(ctx, etcd)
+	ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = size })
+	ns.Eventually(ctx, etcd, func(g Gomega) {
+		g.Expect(framework.Condition(etcd, "ScaleOperationComplete")).To(HaveField("Reason", "NoScaleOperation"))
+		g.Expect(framework.CheckReady(etcd)).To(Succeed())
+	})
+	timeline.End(phase)
+	for _, stats := range workload.Stop(ctx) {
+		Expect(stats.MembersGap).To(BeNumerically("<", time.Second), stats.String())
+		Expect(stats.WriteGap).To(BeNumerically("<", removalBound), stats.String())
+	}
+	Expect(voters(etcd)).To(BeEquivalentTo(size))
+	after := podsByName(ctx, ns)
+	Expect(after).To(HaveLen(int(size)))
+	for name, pod := range after {
+		Expect(pod.UID).To(Equal(before[name].UID), "no member restarts")
+		Expect(restartsOf(pod)).To(Equal(restartsOf(before[name])))
+	}
+	Expect(ns.ClaimUIDs(ctx)).To(HaveLen(int(size)))
+	leases := &coordinationv1.LeaseList{}
+	Expect(ns.Client.List(ctx, leases, client.InNamespace(ns.Name), client.MatchingLabels{"app.kubernetes.io/component": "etcd-member-lease"})).To(Succeed())
+	Expect(leases.Items).To(HaveLen(int(size)))
+	members, err := ns.NewWriteLog(etcd).Members(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(members.Members).To(And(HaveLen(int(size)), HaveEach(HaveField("IsLearner", false))))
 }
 
 // voters counts the members that the status reports as Ready. A learner is not Ready.

@@ -44,4 +44,9 @@ var _ = Describe("A cluster of three members", Serial, Ordered, func() {
 		defragment(ctx, ns, etcd)
 		Expect(voters(etcd)).To(Equal(5))
 	}, SpecTimeout(specTimeout))
+
+	It("scales in to three members and to one without a restart of the others", func(ctx SpecContext) {
+		scaleIn(ctx, ns, etcd, 3)
+		scaleIn(ctx, ns, etcd, 1)
+	}, SpecTimeout(specTimeout))
 })

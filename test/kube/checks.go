@@ -87,9 +87,21 @@ func (k *Cluster) checkClaim(name string) {
 	if isRestored && !isReplaced && volume != nil && volume.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain {
 		k.reportViolation("claim %s is deleted for a restore, and its volume %s is not retained", name, volume.Name)
 	}
-	if !isReplaced && !isRestored {
+	if !isReplaced && !isRestored && !k.isRemoved(claim) {
 		k.reportViolation("claim %s is deleted while %d of %d voting members run (volume lost: %t)", name, alive, all, isLost)
 	}
+}
+
+// isRemoved returns true for the claim of a member that was removed from etcd, if all other members run.
+func (k *Cluster) isRemoved(claim *corev1.PersistentVolumeClaim) bool {
+	id := k.memberIDs[claim.Spec.VolumeName]
+	for _, member := range k.etcd.Members() {
+		if member.ID == id {
+			return false
+		}
+	}
+	alive, all := k.voters()
+	return id != 0 && alive == all && all > 0
 }
 
 // checkLease checks that the lease of a member is not deleted while the claim of the member holds data.

@@ -135,12 +135,7 @@ func (k *Cluster) sidecar(pod *corev1.Pod, claim *corev1.PersistentVolumeClaim) 
 	case member != nil && k.memberIDs[volume] != member.ID:
 		k.etcd.RemoveMember(member.ID) // the member has lost its data
 	case member == nil:
-		for _, other := range k.etcd.Members() {
-			if other.Learner {
-				return false
-			}
-		}
-		k.join(pod, volume, true)
+		return k.addLearner(pod, volume)
 	case member.Learner && k.catchUpTicks[member.ID] < promotion:
 		k.catchUpTicks[member.ID]++
 	case member.Learner:
@@ -151,6 +146,31 @@ func (k *Cluster) sidecar(pod *corev1.Pod, claim *corev1.PersistentVolumeClaim) 
 		return false
 	}
 	return true
+}
+
+// addLearner adds the member of a pod as a learner. etcd allows one learner at a time.
+func (k *Cluster) addLearner(pod *corev1.Pod, volume string) bool {
+	isLearner := func(member etcdcluster.ListedMember) bool { return member.Learner }
+	if k.hasLeft(pod) || slices.ContainsFunc(k.etcd.Members(), isLearner) {
+		return false
+	}
+	k.join(pod, volume, true)
+	return true
+}
+
+// hasLeft returns true if the configuration in the pod has no advertised URLs of its member. The kubelet updates the configuration when the
+// operator changes the annotation of the pod.
+func (k *Cluster) hasLeft(pod *corev1.Pod) bool {
+	for _, volume := range pod.Spec.Volumes {
+		if volume.ConfigMap == nil || pod.Annotations[druidv1alpha1.PodAnnotationRefreshed] == "" {
+			continue
+		}
+		if configMap := getOrNil[*corev1.ConfigMap](k, volume.ConfigMap.Name); configMap != nil {
+			_, advertised, _ := strings.Cut(configMap.Data["etcd.conf.yaml"], "initial-advertise-peer-urls:")
+			return !strings.Contains(advertised, "  "+pod.Name+":")
+		}
+	}
+	return false
 }
 
 // isManagedByEtcdDruid returns true for a pod of a StatefulSet that the operator has not rendered.

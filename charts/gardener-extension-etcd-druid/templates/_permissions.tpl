@@ -53,7 +53,7 @@
 # Pods and volumes of the members.
 - apiGroups: [""]
   resources: [pods]
-  verbs: [get, list, watch, delete]
+  verbs: [get, list, watch, patch, delete]
 - apiGroups: [""]
   resources: [pods/eviction]
   verbs: [create]

@@ -23,9 +23,10 @@ import (
 const configMembers = 3
 
 // configChecksum is the checksum of a configuration, in the format of etcd-druid, without the members beyond configMembers. A
-// different checksum makes pods outdated, and additional members are no reason to restart them.
+// different checksum makes pods outdated, and neither additional nor removed members are a reason to restart them.
 func configChecksum(v Values) (string, error) {
 	var further []Member
+	v.Members, v.Remaining = v.PodMembers, 0
 	if !v.MembersByAddress && len(v.Members) > configMembers {
 		v.Members, further = v.Members[:configMembers], v.Members[configMembers:]
 	}

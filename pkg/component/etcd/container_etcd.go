@@ -42,7 +42,7 @@ const drainSeconds = 3
 // lifecycle delays the termination, so that clients of the Service reach another member at their first attempt after a closed
 // connection. A client that is refused waits one second before it retries. A single member needs no delay.
 func lifecycle(v Values) *corev1.Lifecycle {
-	if len(v.Members) < 2 || !v.Components.Network {
+	if len(v.PodMembers) < 2 || !v.Components.Network {
 		return nil
 	}
 

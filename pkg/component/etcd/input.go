@@ -19,6 +19,10 @@ type Input struct {
 	// ClusterSize is the planned number of members in the etcd configuration. 0: none, while hibernated. It has no effect if
 	// the members are managed externally: then all addresses are listed.
 	ClusterSize int32
+	// Remaining is the number of members that stay while the others are removed. 0: none is removed.
+	Remaining int32
+	// PodSize is the number of members for which the pod template is rendered. Numbers below ClusterSize have no effect.
+	PodSize int32
 	// Defaults are the defaults of the operator. Its Images are those of EtcdVersion.
 	Defaults state.Defaults
 	// EtcdVersion is the minor version of etcd, which determines the options of etcd. Empty: an earlier operator rendered the cluster, and the

@@ -16,7 +16,7 @@ import (
 )
 
 // clientService is the Service for clients. It contains only ready pods. Sidecars read the member list through it, and a
-// sidecar deletes its data if its member is missing in a stale list.
+// sidecar deletes its data if its member is missing in a stale list. While members are removed, it contains only those that stay.
 func clientService(v Values) (*corev1.Service, error) {
 	service := v.service(v.Names.ClientService, druidv1alpha1.ComponentNameClientService,
 		servicePort("client", v.Ports.Client),
@@ -26,6 +26,9 @@ func clientService(v Values) (*corev1.Service, error) {
 	)
 	service.Labels = merge(v.ClientService.Labels, service.Labels)
 	service.Annotations = merge(v.ClientService.Annotations)
+	if v.Remaining > 0 {
+		service.Spec.Selector = merge(service.Spec.Selector, map[string]string{druidv1alpha1.PodLabelAcceptsClients: "true"})
+	}
 	service.Spec.TrafficDistribution = v.ClientService.TrafficDistribution
 
 	if selectors := v.ClientService.NamespaceSelectors; len(selectors) > 0 {

@@ -61,10 +61,14 @@ func initialCluster(v Values) string {
 	return strings.Join(entries, ",")
 }
 
-// urlsByMember maps the name of each member to its URLs.
+// urlsByMember maps the name of each member to its URLs. A member that leaves has none: its sidecar then adds no learner after its removal.
 func urlsByMember(v Values, urls func(Values, Member) []string) map[string][]string {
 	byMember := make(map[string][]string, len(v.Members))
-	for _, member := range v.Members {
+	members := v.Members
+	if v.Remaining > 0 {
+		members = members[:v.Remaining]
+	}
+	for _, member := range members {
 		byMember[member.Name] = urls(v, member)
 	}
 

@@ -35,6 +35,10 @@ type Values struct {
 	Replicas int32
 	// Members are the members of the etcd cluster, by ordinal. Empty: none is configured.
 	Members []Member
+	// Remaining is the number of members that stay, from the first one, while the others are removed. 0: none is removed.
+	Remaining int32
+	// PodMembers are the members for which the pod template is rendered. They are Members, except after a scale-in to one member.
+	PodMembers []Member
 	// MembersByAddress is true if members are named by the IP address of their pod instead of its name: they are managed
 	// externally. If their names contain host names, their manager overrides POD_NAME in their sidecars.
 	MembersByAddress bool

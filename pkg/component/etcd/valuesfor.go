@@ -34,6 +34,8 @@ func ValuesFor(in Input) (Values, error) {
 		Names:            namesFor(etcd),
 		Components:       componentsFor(etcd),
 		Members:          membersFor(etcd, in.ClusterSize),
+		Remaining:        in.Remaining,
+		PodMembers:       membersFor(etcd, max(in.ClusterSize, in.PodSize)),
 		MembersByAddress: len(etcd.Spec.ExternallyManagedMemberAddresses) > 0,
 		MemberLeaseNames: helper.MemberLeaseNames(etcd, largest(etcd, in)),
 		Bootstrap:        bootstrapFor(etcd),
@@ -80,8 +82,13 @@ func componentsFor(etcd *druidv1alpha1.Etcd) Components {
 	}
 }
 
-// largest is the largest number of members in the spec or the plan. During a scale-up each Lease must exist before its member.
+// largest is the largest number of members in the spec or the plan. During a scale-up each Lease must exist before its member. When the pods of
+// removed members stop, their Leases are deleted.
 func largest(etcd *druidv1alpha1.Etcd, in Input) int32 {
+	if in.Remaining > 0 && in.Replicas <= in.Remaining {
+		return in.Remaining
+	}
+
 	return max(etcd.Spec.Replicas, in.Replicas, in.ClusterSize, int32(len(etcd.Spec.ExternallyManagedMemberAddresses))) // #nosec G115 -- A handful of addresses.
 }
 

@@ -52,6 +52,8 @@ var _ = Describe("An operator that is killed at any of its writes", func() {
 			then: succeeded(3, 5),
 		}),
 		Entry("while three members become five", crashCase{given: three, when: setReplicas(5), then: succeeded(5, 6)}),
+		Entry("while five members become three", crashCase{given: []func(*kube.Cluster){create(5)}, when: setReplicas(3), then: succeeded(3, 6)}),
+		Entry("while three members with a store become one", crashCase{given: []func(*kube.Cluster){create(3, withStore)}, when: setReplicas(1), then: succeeded(1, 4)}),
 		Entry("while it replaces the pods of three members", crashCase{given: three, when: update(relabel), then: succeeded(3, 7)}),
 		Entry("while it switches TLS off between three members", crashCase{given: three, when: update(plaintext), then: succeeded(3, 7)}),
 		Entry("while it hibernates three members", crashCase{given: three, when: setReplicas(0), then: succeeded(0, 4)}),

@@ -62,6 +62,7 @@ var operationKinds = []struct {
 	{plan.StageWakeUp, "wake"},
 	{plan.StageHibernate, "hibernate"},
 	{plan.StageScaleUp, "scale-up"},
+	{plan.StageScaleIn, "scale-in"},
 	{plan.StagePromote, "scale-up"},
 	{plan.StageReplaceLearner, "repair"},
 	{plan.StageReplacePod, "rolling-update"},

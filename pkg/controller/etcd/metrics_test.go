@@ -7,6 +7,7 @@ package etcd_test
 import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
@@ -80,6 +81,8 @@ var _ = Describe("Operations and steps", func() {
 		Entry("when a member is repaired", []func(*kube.Cluster){create(3)}, loseNode, map[string]int{"repair done": 1}, map[string]int{"ReplaceClaim done": 1, "PromoteMember done": 1}),
 		Entry("when volumes are resized", []func(*kube.Cluster){create(3, withExpandableVolumes)}, update(resizeVolumes), map[string]int{"resize-volume done": 1}, map[string]int{"ResizeClaim done": 3, "RecreateStatefulSet done": 1, "RequestReconcile done": 1}),
 		Entry("when a cluster hibernates", []func(*kube.Cluster){create(1)}, update(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 0 }), map[string]int{"hibernate done": 1}, map[string]int{}),
-		Entry("when the spec is refused after all", []func(*kube.Cluster){create(3)}, update(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 1 }), map[string]int{}, map[string]int{}),
+		Entry("when the spec is refused after all", []func(*kube.Cluster){create(3)}, update(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.StorageCapacity = new(resource.MustParse("1Gi")) }), map[string]int{}, map[string]int{}),
+		Entry("when a cluster with a store is scaled in", []func(*kube.Cluster){create(3, withStore)}, update(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 1 }),
+			map[string]int{"scale-in done": 1}, map[string]int{"TakeSnapshot done": 1, "SelectPod done": 1, "RefreshPod done": 2, "RemoveMember done": 2, "DeleteClaim done": 2, "ResetLease done": 2}),
 	)
 })

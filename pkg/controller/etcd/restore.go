@@ -92,10 +92,14 @@ func (r *Reconciler) removeRestore(ctx context.Context, requested *druidv1alpha1
 }
 
 // deleteClaim deletes a claim of a cluster that is restored from its backup store.
-func (r *Reconciler) deleteClaim(ctx context.Context, etcd *druidv1alpha1.Etcd, step plan.DeleteClaim, reason string) error {
-	r.event(etcd, corev1.EventTypeWarning, "DeletingVolumes", "Deleting PersistentVolumeClaim %s: %s", step.Object, reason)
+func (r *Reconciler) deleteClaim(ctx context.Context, etcd *druidv1alpha1.Etcd, step plan.Step, reason string) error {
+	object, event := plan.MetaOf(step).Object, "DeletingVolumes"
+	if _, is := step.(plan.ReplaceClaim); is {
+		event = "ReplacingVolume"
+	}
+	r.event(etcd, corev1.EventTypeWarning, event, "Deleting PersistentVolumeClaim %s: %s", object, reason)
 	if err := r.deleteObject(ctx, &corev1.PersistentVolumeClaim{ObjectMeta: objectMeta(etcd, step)}, preconditionsOf(step)); err != nil {
-		return fmt.Errorf("discarding PersistentVolumeClaim %s: %w", step.Object, err)
+		return fmt.Errorf("deleting PersistentVolumeClaim %s: %w", object, err)
 	}
 	return nil
 }

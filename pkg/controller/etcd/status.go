@@ -52,8 +52,9 @@ func (r *Reconciler) setStatus(ctx context.Context, next *druidv1alpha1.Etcd, o 
 
 	updated := conditions.Find(next.Status.Conditions, druidv1alpha1.ConditionTypeAllMembersUpdated)
 	store := conditions.Find(next.Status.Conditions, druidv1alpha1.ConditionTypeStoreResolved)
+	scale := conditions.Find(next.Status.Conditions, druidv1alpha1.ConditionTypeScaleOperationComplete)
 	if run.Observed {
-		updated = r.setObserved(run, next)
+		updated, scale = r.setObserved(run, next)
 	}
 	final := conditions.Find(next.Status.Conditions, druidv1alpha1.ConditionTypeFinalSnapshotTaken)
 	for _, run := range []*engine.Run{o.Newest, o.Accepted} {
@@ -66,7 +67,7 @@ func (r *Reconciler) setStatus(ctx context.Context, next *druidv1alpha1.Etcd, o 
 			store = conditions.StoreResolved(run.Target.Etcd, *run.Target.StoreResolution)
 		}
 	}
-	return r.setConditions(&next.Status, o, updated, store, final)
+	return r.setConditions(&next.Status, o, updated, store, final, scale)
 }
 
 // setConditions writes the conditions of this controller and returns whether Progressing changed.
@@ -94,8 +95,8 @@ func (r *Reconciler) emitEvents(before, after *druidv1alpha1.Etcd, emitted strin
 	}
 }
 
-// setObserved sets what follows from the observation alone, and returns the condition AllMembersUpdated.
-func (r *Reconciler) setObserved(run *engine.Run, next *druidv1alpha1.Etcd) *druidv1alpha1.Condition {
+// setObserved sets what follows from the observation alone, and returns the conditions AllMembersUpdated and ScaleOperationComplete.
+func (r *Reconciler) setObserved(run *engine.Run, next *druidv1alpha1.Etcd) (updated, scale *druidv1alpha1.Condition) {
 	canonical := run.Target.Etcd.DeepCopy()
 	next.Status.DeepCopyInto(&canonical.Status)
 	counts := conditions.CountsFor(canonical, run.Observation)
@@ -109,7 +110,8 @@ func (r *Reconciler) setObserved(run *engine.Run, next *druidv1alpha1.Etcd) *dru
 			Name:       run.Observation.StatefulSet.Name,
 		}
 	}
-	return conditions.AllMembersUpdated(conditions.Input{Etcd: canonical, Observation: run.Observation, Now: r.Clock.Now()})
+	in := conditions.Input{Etcd: canonical, Observation: run.Observation, Now: r.Clock.Now()}
+	return conditions.AllMembersUpdated(in), conditions.ScaleOperationComplete(in)
 }
 
 // operationFor returns Create until an Etcd has been rolled out for the first time. An operation that has ended keeps its type.

@@ -54,16 +54,15 @@ func (r *execution) do(ctx context.Context, run *engine.Run, step plan.Step, rea
 		return r.evict(ctx, etcd, step, reason)
 	case plan.MoveLeader:
 		return r.moveLeader(ctx, run, step, reason)
-	case plan.PromoteMember:
-		return r.promote(ctx, run, step, reason)
+	case plan.PromoteMember, plan.RemoveMember:
+		return r.changeMembership(ctx, run, step, reason)
+	case plan.SelectPod, plan.RefreshPod:
+		return r.patchPod(ctx, etcd, step)
 	case plan.UpdatePeerURLs:
 		return r.updatePeerURLs(ctx, run, step, reason)
-	case plan.ReplaceClaim:
-		r.event(etcd, corev1.EventTypeWarning, "ReplacingVolume", "Deleting PersistentVolumeClaim %s: %s", step.Object, reason)
-		return r.deleteObject(ctx, &corev1.PersistentVolumeClaim{ObjectMeta: objectMeta(etcd, step)}, preconditionsOf(step))
 	case plan.ResizeClaim:
 		return r.resizeClaim(ctx, etcd, step, reason)
-	case plan.DeleteClaim:
+	case plan.ReplaceClaim, plan.DeleteClaim:
 		return r.deleteClaim(ctx, etcd, step, reason)
 	case plan.VerifyRestore, plan.InspectClaim:
 		return r.createRestoreJob(ctx, run, step, reason)

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,9 +16,12 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/engine"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
@@ -72,6 +76,15 @@ func (r *execution) moveLeader(ctx context.Context, run *engine.Run, step plan.M
 	return nil // it is another pod by now
 }
 
+// changeMembership promotes or removes a member.
+func (r *execution) changeMembership(ctx context.Context, run *engine.Run, step plan.Step, reason string) error {
+	if removal, is := step.(plan.RemoveMember); is {
+		return r.removeMember(ctx, run, removal, reason)
+	}
+
+	return r.promote(ctx, run, step.(plan.PromoteMember), reason)
+}
+
 // promote requests the promotion of a learner from the healthy members, one after the other, until one succeeds.
 func (r *execution) promote(ctx context.Context, run *engine.Run, step plan.PromoteMember, reason string) error {
 	etcd, o := run.Target.Etcd, run.Observation
@@ -104,6 +117,82 @@ func (r *execution) updatePeerURLs(ctx context.Context, run *engine.Run, step pl
 	r.event(etcd, corev1.EventTypeNormal, "UpdatedPeerURLs", "Registered the member in pod %s with %s: %s", step.Object, strings.Join(step.URLs, ", "), reason)
 
 	return nil
+}
+
+// removeMember requests the removal of a member from the members that stay, one after the other, until one succeeds. Before, the status must
+// contain the condition ScaleOperationComplete with the status False: another controller may depend on it.
+func (r *execution) removeMember(ctx context.Context, run *engine.Run, step plan.RemoveMember, reason string) error {
+	etcd, o := run.Target.Etcd, run.Observation
+	if condition := conditions.Find(run.Target.Stored.Status.Conditions, druidv1alpha1.ConditionTypeScaleOperationComplete); condition == nil || condition.Status != druidv1alpha1.ConditionFalse {
+		return waitForMembers("Waiting for the condition %s to report the removal of member %s (%s)", druidv1alpha1.ConditionTypeScaleOperationComplete, step.Name, reason)
+	}
+	if err := r.compareData(ctx, etcd, o, step.Compare); err != nil {
+		return waitForMembers("Waiting to remove member %s: %s (%s)", step.Name, err, reason)
+	}
+	refusal, err := r.tryEndpoints(ctx, etcd, o, func(member etcdclient.Client) error { return member.RemoveMember(ctx, step.Member) })
+	switch {
+	case err != nil:
+		return err
+	case refusal != nil:
+		logf.FromContext(ctx).Info("Removal of the member failed, retrying", "member", step.Name, "reason", refusal.Error())
+
+		return waitForMembers("Waiting for the removal of member %s: %s (%s)", step.Name, refusal, reason)
+	}
+	r.event(etcd, corev1.EventTypeNormal, "RemovedMember", "Removed member %s: %s", step.Name, reason)
+
+	return nil
+}
+
+// compareData returns an error if the members in the pods do not have the same keys at the same revision.
+func (r *Reconciler) compareData(ctx context.Context, etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, uids []types.UID) error {
+	var revision, firstCompacted int64
+	var firstHash uint32
+	var first string
+	for _, pod := range o.Pods {
+		if !slices.Contains(uids, pod.UID) {
+			continue
+		}
+		member, err := r.Observer.Member(ctx, etcd, pod)
+		if err != nil {
+			return err
+		}
+		if revision == 0 {
+			if revision, err = member.Revision(ctx); err != nil {
+				return err
+			}
+		}
+		hash, compacted, err := member.HashKV(ctx, revision)
+		switch {
+		case err != nil:
+			return fmt.Errorf("hash of the data in pod %s: %w", pod.Name, err)
+		case first == "":
+			first, firstHash, firstCompacted = pod.Name, hash, compacted
+		case compacted != firstCompacted:
+			return fmt.Errorf("the members in pods %s and %s are compacted at different revisions, %d and %d, until the next compaction", first, pod.Name, firstCompacted, compacted)
+		case hash != firstHash:
+			return fmt.Errorf("the members in pods %s and %s have different data at revision %d: find out which one is correct, and replace the volume of the other", first, pod.Name, revision)
+		}
+	}
+
+	return nil
+}
+
+// patchPod sets the label for the client Service or the annotation for the kubelet. The containers of the pod keep running.
+func (r *Reconciler) patchPod(ctx context.Context, etcd *druidv1alpha1.Etcd, step plan.Step) error {
+	pod := &corev1.Pod{ObjectMeta: objectMeta(etcd, step)}
+	pod.UID = plan.MetaOf(step).UID // the API server rejects the patch of a pod with another UID
+	patch := client.MergeFrom(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}})
+	if refresh, is := step.(plan.RefreshPod); is {
+		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, druidv1alpha1.PodAnnotationRefreshed, refresh.Rendering)
+	} else {
+		metav1.SetMetaDataLabel(&pod.ObjectMeta, druidv1alpha1.PodLabelAcceptsClients, "true")
+	}
+	err := r.Client.Patch(ctx, pod, patch)
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil // it is another pod by now
+	}
+
+	return err
 }
 
 // tryEndpoints calls the healthy members, one after the other, until one accepts. It returns the last refusal, and an error if no call was possible.

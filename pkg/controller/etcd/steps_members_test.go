@@ -19,6 +19,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
@@ -300,7 +301,7 @@ var _ = Describe("Steps of multi-member clusters", func() {
 			Expect(k.EtcdCluster().Members()).To(HaveEach(HaveField("Learner", false)))
 			Expect(progress()).To(ContainSubstring(why), "the reason is still reported")
 		},
-		Entry("the planner refuses it", func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 1 }, "spec.replicas"),
+		Entry("the planner refuses it", func(etcd *druidv1alpha1.Etcd) { etcd.Spec.StorageCapacity = new(resource.MustParse("1Gi")) }, "spec.storageCapacity"),
 		Entry("validation refuses it", func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 4 }, "spec.replicas"),
 		Entry("its Secrets do not exist", func(etcd *druidv1alpha1.Etcd) {
 			etcd.Spec.Etcd.EnableTLS = new(true)

@@ -222,3 +222,43 @@ func (c *client) AllowWrites(context.Context) error {
 		return nil
 	})
 }
+
+// RemoveMember implements etcdclient.Client. Running members other than the removed one must be a quorum.
+func (c *client) RemoveMember(_ context.Context, id uint64) error {
+	return c.call(func(*memberState) error {
+		if c.cluster.leader == 0 {
+			return errors.New("removing the member: there is no leader")
+		}
+		running, voters := 0, 0
+		for _, other := range c.cluster.members {
+			if other.ID == id || other.Learner {
+				continue
+			}
+			voters++
+			if !other.stopped {
+				running++
+			}
+		}
+		if running <= voters/2 {
+			return errors.New("removing the member: unhealthy cluster")
+		}
+		c.cluster.members = slices.DeleteFunc(c.cluster.members, func(other *memberState) bool { return other.ID == id })
+		c.cluster.elect()
+
+		return nil
+	})
+}
+
+// HashKV implements etcdclient.Client. All members have the same data, except those of SetHash.
+func (c *client) HashKV(_ context.Context, revision int64) (hash uint32, compacted int64, err error) {
+	err = c.call(func(m *memberState) error {
+		if revision > c.cluster.revision {
+			return errors.New("hash of the keys: a future revision")
+		}
+		hash = m.hash
+
+		return nil
+	})
+
+	return hash, 0, err
+}

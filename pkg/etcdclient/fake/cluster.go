@@ -44,6 +44,8 @@ type memberState struct {
 	stopped bool
 	// version of etcd. Empty: that of the cluster.
 	version string
+	// hash of the data.
+	hash uint32
 	// defragmented is true if the database has no unused space.
 	defragmented bool
 }
@@ -81,6 +83,9 @@ func (c *Cluster) AddLearner(id uint64, name, address string) {
 func (c *Cluster) SetVersion(id uint64, version string) {
 	c.change(func() { c.find(id).version = version })
 }
+
+// SetHash sets the hash of the data of a member. Members without it have the hash 0.
+func (c *Cluster) SetHash(id uint64, hash uint32) { c.change(func() { c.find(id).hash = hash }) }
 
 // SetAuth enables or disables the authentication of clients by user and role.
 func (c *Cluster) SetAuth(enabled bool) {

@@ -49,6 +49,7 @@ var refusals = []difference{
 // relaxations are objects that the module rejects and this module accepts.
 var relaxations = []difference{
 	{"further peer URLs of a hibernating cluster", "it could not hibernate otherwise", "member name index must be less than replicas"},
+	{"fewer members than before", "the operator removes members", "Replicas can either be increased or be downscaled to 0"},
 	{"a store without prefix", "it follows from the BackupEntry", "prefix: Required value"},
 	{"cron lists, steps of ranges, and Sunday as 0", "the sidecar understands them", "Schedule"},
 	{"periods that differ by less than a second", "they are compared exactly", "garbageCollectionPeriod must be greater"},
@@ -82,6 +83,7 @@ var _ = Describe("CustomResourceDefinitions compared to those of the etcd-druid 
 			"more than 32 members that other parties run",
 			"user info in a URL",
 			"further peer URLs of a hibernating cluster",
+			"fewer members than before",
 			"a store without prefix",
 			"cron lists, steps of ranges, and Sunday as 0",
 			"periods that differ by less than a second",

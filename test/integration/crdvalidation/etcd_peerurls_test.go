@@ -47,15 +47,6 @@ var _ = Describe("Additional peer URLs", func() {
 })
 
 var _ = Describe("An existing cluster to join", func() {
-	joining := func(name string) override {
-		return func(e *druidv1alpha1.Etcd) {
-			e.Spec.Etcd.BootstrapWithExistingCluster = &druidv1alpha1.BootstrapWithExistingCluster{
-				Members:         []druidv1alpha1.BootstrapExistingMember{{Name: name, PeerURLs: []string{"http://source:2380"}}},
-				ClientEndpoints: []string{"http://source:2379"},
-			}
-		}
-	}
-
 	It("can be set only on creation, and can be removed", func() {
 		Expect(change(create(), joining("source-0"))).To(beRejected("can only be set on creation"))
 
@@ -99,5 +90,15 @@ func prefix(e *druidv1alpha1.Etcd) { e.Spec.MemberNamePrefix = new("eu") }
 func peerURLs(member string, urls ...string) override {
 	return func(e *druidv1alpha1.Etcd) {
 		e.Spec.Etcd.AdditionalAdvertisePeerURLs = []druidv1alpha1.MemberPeerURLs{{MemberName: member, URLs: urls}}
+	}
+}
+
+// joining sets an existing cluster of one member, which the members of the Etcd join.
+func joining(name string) override {
+	return func(e *druidv1alpha1.Etcd) {
+		e.Spec.Etcd.BootstrapWithExistingCluster = &druidv1alpha1.BootstrapWithExistingCluster{
+			Members:         []druidv1alpha1.BootstrapExistingMember{{Name: name, PeerURLs: []string{"http://source:2380"}}},
+			ClientEndpoints: []string{"http://source:2379"},
+		}
 	}
 }

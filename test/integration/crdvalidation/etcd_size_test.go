@@ -8,6 +8,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
@@ -24,18 +25,50 @@ var _ = Describe("The size of an Etcd", func() {
 		Entry("above 7", int32(9), "spec.replicas must be 0, 1, 3, 5 or 7"),
 	)
 
-	It("can be increased, set to 0, and restored", func() {
+	It("can be increased, decreased, set to 0, and restored, and cannot become even", func() {
 		object := create(fixture.WithReplicas(1))
-		for _, size := range []int32{3, 0, 3} {
+		for _, size := range []int32{5, 3, 0, 3, 1} {
 			Expect(change(object, fixture.WithReplicas(size))).To(Succeed())
 		}
+		Expect(change(object, fixture.WithReplicas(2))).To(beRejected("spec.replicas must be 0, 1, 3, 5 or 7"))
 	})
 
-	It("cannot be decreased except to 0, and cannot become even", func() {
-		object := create(fixture.WithReplicas(5))
-		Expect(change(object.DeepCopy(), fixture.WithReplicas(3))).To(beRejected("can be increased, or set to 0"))
-		Expect(change(object.DeepCopy(), fixture.WithReplicas(6))).To(beRejected("spec.replicas must be 0, 1, 3, 5 or 7"))
+	It("is 2 on creation only if the members join an existing cluster", func() {
+		object := create(fixture.WithReplicas(2), joining("source-0"))
+		Expect(change(object.DeepCopy(), fixture.WithReplicas(4))).To(beRejected("spec.replicas must be 0, 1, 3, 5 or 7"))
+		Expect(change(object, fixture.WithReplicas(3))).To(Succeed())
+		Expect(change(object, fixture.WithReplicas(2))).To(beRejected("spec.replicas must be 0, 1, 3, 5 or 7"))
 	})
+
+	DescribeTable("does not change in the opposite direction during a scale operation",
+		func(reason string, isIncreaseAllowed, isDecreaseAllowed, isBootstrapChangeAllowed bool) {
+			object := create(fixture.WithReplicas(3), joining("source-0"))
+			before := object.DeepCopy()
+			object.Status.Conditions = []druidv1alpha1.Condition{{
+				Type: druidv1alpha1.ConditionTypeScaleOperationComplete, Status: druidv1alpha1.ConditionFalse, Reason: reason,
+				LastTransitionTime: metav1.Now(), LastUpdateTime: metav1.Now(),
+			}}
+			Expect(c.Status().Patch(ctx, object, client.MergeFrom(before))).To(Succeed())
+			expectChange := func(isAllowed bool, mutate override) {
+				GinkgoHelper()
+				changed := object.DeepCopy()
+				mutate(changed)
+				err := c.Patch(ctx, changed, client.MergeFrom(object), client.DryRunAll)
+				if isAllowed {
+					Expect(err).NotTo(HaveOccurred())
+				} else {
+					Expect(err).To(beRejected("ScaleOperationComplete"))
+				}
+			}
+			expectChange(isIncreaseAllowed, fixture.WithReplicas(5))
+			expectChange(isDecreaseAllowed, fixture.WithReplicas(1))
+			expectChange(true, fixture.WithReplicas(0))
+			expectChange(isBootstrapChangeAllowed, func(e *druidv1alpha1.Etcd) { e.Spec.Etcd.BootstrapWithExistingCluster = nil })
+		},
+		Entry("while members are removed", druidv1alpha1.ReasonScalingIn, false, true, false),
+		Entry("while members are added", druidv1alpha1.ReasonScalingOut, true, false, false),
+		Entry("while members of the joined cluster are removed", druidv1alpha1.ReasonBootstrapMembersRemoval, false, false, true),
+	)
 
 	It("follows the same rules through the scale subresource", func() {
 		object := create(fixture.WithReplicas(1))

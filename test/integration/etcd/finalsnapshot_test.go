@@ -66,6 +66,17 @@ func (*singleMember) Defragment(context.Context) error { return nil }
 func (*singleMember) Promote(context.Context, uint64) error {
 	return errors.New("there is no learner")
 }
+
+// RemoveMember implements etcdclient.Client.
+func (*singleMember) RemoveMember(context.Context, uint64) error {
+	return errors.New("not implemented")
+}
+
+// HashKV implements etcdclient.Client.
+func (*singleMember) HashKV(context.Context, int64) (uint32, int64, error) {
+	return 0, 0, errors.New("not implemented")
+}
+
 func (*singleMember) UpdatePeerURLs(context.Context, uint64, []string) error {
 	return errors.New("not implemented")
 }

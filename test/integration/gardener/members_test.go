@@ -65,6 +65,16 @@ func (*memberClient) MoveLeader(context.Context, uint64) error { return errors.N
 // Promote implements etcdclient.Client.
 func (*memberClient) Promote(context.Context, uint64) error { return errors.New("not implemented") }
 
+// RemoveMember implements etcdclient.Client.
+func (*memberClient) RemoveMember(context.Context, uint64) error {
+	return errors.New("not implemented")
+}
+
+// HashKV implements etcdclient.Client.
+func (*memberClient) HashKV(context.Context, int64) (uint32, int64, error) {
+	return 0, 0, errors.New("not implemented")
+}
+
 // UpdatePeerURLs implements etcdclient.Client.
 func (*memberClient) UpdatePeerURLs(context.Context, uint64, []string) error {
 	return errors.New("not implemented")

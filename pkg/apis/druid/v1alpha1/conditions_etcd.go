@@ -27,6 +27,9 @@ const (
 	// ConditionTypeBootstrappedWithExistingCluster is True once the members joined the cluster of
 	// spec.etcd.bootstrapWithExistingCluster, and stays so. Absent when none is named.
 	ConditionTypeBootstrappedWithExistingCluster ConditionType = "BootstrappedWithExistingCluster"
+	// ConditionTypeScaleOperationComplete is False while members are added or removed, and True otherwise. Until it is True again, the API server
+	// rejects a change of the size in the opposite direction. Absent before members run.
+	ConditionTypeScaleOperationComplete ConditionType = "ScaleOperationComplete"
 	// ConditionTypeLastSnapshotCompactionSucceeded is True when the last compaction of snapshots ended well.
 	ConditionTypeLastSnapshotCompactionSucceeded ConditionType = "LastSnapshotCompactionSucceeded"
 	// ConditionTypeProgressing is True while the operator changes the cluster; its message says what is done now and what
@@ -149,6 +152,18 @@ const (
 	ReasonBootstrapInProgress = "BootstrapInProgress"
 	// ReasonBootstrapSucceeded means that every member has joined.
 	ReasonBootstrapSucceeded = "BootstrapSucceeded"
+)
+
+// Reasons of the condition ScaleOperationComplete.
+const (
+	// ReasonScalingIn means that members of the cluster are removed.
+	ReasonScalingIn = "ScalingIn"
+	// ReasonBootstrapMembersRemoval means that members of the joined cluster are removed.
+	ReasonBootstrapMembersRemoval = "BootstrapMembersRemoval"
+	// ReasonScalingOut means that members are added.
+	ReasonScalingOut = "ScalingOut"
+	// ReasonNoScaleOperation means that no member is added or removed.
+	ReasonNoScaleOperation = "NoScaleOperation"
 )
 
 // Reasons of the condition LastSnapshotCompactionSucceeded. Their Go names come from the API module of etcd-druid.

@@ -21,16 +21,15 @@ import (
 const maxSize = 7
 
 // ValidateSize checks spec.replicas against the last running size of the cluster. 0: it never ran. Valid sizes are 0 and odd
-// numbers up to seven. A cluster cannot be scaled down, not even through hibernation, because its data lists the members of
-// the larger cluster. The last size is always valid, since clusters of other sizes exist. Every size is valid for externally
+// numbers up to seven. A cluster that joins another one may begin with two members. The last size is always valid, since clusters of other sizes exist. Every size is valid for externally
 // managed members.
 func ValidateSize(etcd *druidv1alpha1.Etcd, last int32) field.ErrorList {
 	path, replicas := field.NewPath("spec", "replicas"), etcd.Spec.Replicas
 	switch {
+	case last == 0 && replicas == 2 && etcd.Spec.Etcd.BootstrapWithExistingCluster != nil:
+		return nil
 	case replicas == 0, replicas == last, !helper.ManagesPods(etcd):
 		return nil
-	case replicas > 0 && replicas < last:
-		return field.ErrorList{field.Invalid(path, replicas, fmt.Sprintf("is less than the %d members that the data of the cluster lists: set it to at least %d, or to 0 to hibernate", last, last))}
 	case replicas < 0, replicas > maxSize, replicas%2 == 0:
 		return field.ErrorList{field.Invalid(path, replicas, "must be 0, 1, 3, 5 or 7: an even number tolerates no more failures than the odd one below it")}
 	}

@@ -1,0 +1,396 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package planner
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
+)
+
+// A scale-in removes the members with the highest ordinals, in these steps. Each of them is complete when an observation shows its effect.
+//
+//  1. All members are healthy voting members and run the latest rendered manifests.
+//  2. A full snapshot is verified. Without a store, the members that stay have the same data.
+//  3. The pods of the members that stay get the label with which the client Service selects them.
+//  4. The configuration is rendered without the advertised URLs of the members that leave. Without them, the sidecar of a removed member does
+//     not add a learner. The client Service selects only the members that stay. From here on, the scale-in is recorded.
+//  5. The kubelet updates the configuration in the pods that leave.
+//  6. It is recorded that members are removed. The leadership moves to a member that stays. The members are removed, the highest ordinal first,
+//     without a pause at an even number.
+//  7. The claims of the removed members are deleted. Their pods stop, and their Leases are deleted.
+//  8. The configuration and the Service are rendered for the new size.
+//
+// A member is removed before its pod stops. With the opposite order, two voting members of which one has stopped would have no quorum.
+
+// withLastSize returns the Etcd with the size with which its members run now. A scale-in that has removed members continues to its end. A
+// hibernated cluster wakes up with all its members.
+func withLastSize(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) *druidv1alpha1.Etcd {
+	size, last := etcd.Spec.Replicas, etcdcluster.LastSize(o)
+	switch {
+	case !helper.ManagesPods(etcd) || o.State.Restore != state.RestoreNone:
+	case hasRemovedMembers(etcd, o):
+		size = o.State.ScaleIn.To
+	case size > 0 && size < last && etcdcluster.RenderedReplicas(o) == 0:
+		size = last
+	}
+	if size == etcd.Spec.Replicas {
+		return etcd
+	}
+	resized := etcd.DeepCopy()
+	resized.Spec.Replicas = size
+
+	return resized
+}
+
+// hasRemovedMembers is true if a scale-in may have removed a member from etcd. It is false again if a quorum read shows that it has not.
+func hasRemovedMembers(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) bool {
+	scaleIn := o.State.ScaleIn
+	if scaleIn == nil || !scaleIn.Removing {
+		return false
+	}
+	leaving := leavingMembers(etcd, o, scaleIn.To)
+
+	return len(o.Etcd.MemberList) == 0 || slices.ContainsFunc(leaving, func(m etcdcluster.Member) bool { return m.Listed == nil || m.Listed.Learner })
+}
+
+// leavingMembers returns the members from this ordinal on.
+func leavingMembers(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, to int32) []etcdcluster.Member {
+	members := etcdcluster.MembersOf(etcd, o, max(to, etcdcluster.RenderedReplicas(o), o.State.Size))
+
+	return members[to:]
+}
+
+// isSingle is true for a cluster that has one member and is to have one.
+func isSingle(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) bool {
+	return etcd.Spec.Replicas == 1 && etcdcluster.RenderedReplicas(o) <= 1 && o.State.ScaleIn == nil && (o.State.Size <= 1 || o.State.Restore != state.RestoreNone)
+}
+
+// withoutLeaving returns the view without the members that leave. The quorum counts those that are not removed yet. A member that was removed
+// may respond, also as a member of another cluster. Without a quorum, the members that leave have to recover as the others: the view is then
+// complete, and the second result is true.
+func (v view) withoutLeaving() (view, bool) {
+	scaleIn := v.o.State.ScaleIn
+	if scaleIn == nil || len(v.members) <= int(scaleIn.To) {
+		return v, false
+	}
+	if !v.isQuorate() {
+		return v, true
+	}
+	for _, member := range v.members[scaleIn.To:] {
+		if member.Listed != nil {
+			v.leaving = append(v.leaving, member)
+		} else if member.IsHealthy() {
+			v.healthy--
+		}
+	}
+	v.members = v.members[:scaleIn.To]
+
+	return v, false
+}
+
+// selectRemaining labels the pods of the members that stay. It is the first rule of a recorded scale-in: the client Service does not select a
+// pod that was recreated meanwhile.
+func selectRemaining(v view, p plan.Plan) (plan.Plan, bool) {
+	if v.o.State.ScaleIn == nil {
+		return p, false
+	}
+
+	return selectPods(v, p)
+}
+
+func selectPods(v view, p plan.Plan) (plan.Plan, bool) {
+	for _, member := range v.members {
+		if pod := member.Pod; pod != nil && !pod.Deleting && !pod.AcceptsClients {
+			p.Stage = plan.StageScaleIn
+			p.Reason = fmt.Sprintf("%s; while members are removed, the client Service selects only pods with a label", v.quorumStatus())
+			p.Step = plan.SelectPod{Meta: plan.Meta{Object: pod.Name, UID: pod.UID}}
+
+			return p, true
+		}
+	}
+
+	return p, false
+}
+
+// completeScaleIn continues a scale-in that has removed members, before outdated pods are replaced. The pods of removed members are not ready,
+// so that the PodDisruptionBudget allows no eviction until they are gone. A healthy member is removed only if all that stay are healthy. One
+// that is not healthy is removed without a delay, also as the first one. It does not start again, because its configuration has no advertised
+// URLs. While it votes, no other member can join.
+func completeScaleIn(v view, p plan.Plan) (plan.Plan, bool) {
+	if v.o.State.ScaleIn == nil || !v.isMemberListKnown() {
+		return p, false
+	}
+	isUnhealthy := func(m etcdcluster.Member) bool { return m.Listed.Learner || !m.IsHealthy() }
+	isAnyMissing := slices.ContainsFunc(v.members, func(m etcdcluster.Member) bool { return awaitedOf(v, m) != "" })
+	switch {
+	case slices.ContainsFunc(v.leaving, isUnhealthy):
+	case !hasRemovedMembers(v.etcd, v.o), len(v.leaving) > 0 && isAnyMissing:
+		return p, false
+	}
+
+	return continueScaleIn(v, p), true
+}
+
+// scaleIn begins or continues a scale-in. All members that stay are healthy.
+func scaleIn(v view, p plan.Plan) (plan.Plan, bool) {
+	if v.o.State.ScaleIn != nil {
+		return continueScaleIn(v, p), true
+	}
+	if to := v.etcd.Spec.Replicas; to < max(int32(len(v.members)), v.o.State.Size) { // #nosec G115 -- a handful of members
+		return beginScaleIn(v, p, to), true
+	}
+
+	return p, false
+}
+
+// beginScaleIn prepares a scale-in. Until it is recorded, the author of the spec can take it back without any effect.
+func beginScaleIn(v view, p plan.Plan, to int32) plan.Plan {
+	p.Stage = plan.StageScaleIn
+	p.Reason = fmt.Sprintf("%s; the cluster is scaled in to %d, which leaves a quorum of %d", v.quorumStatus(), to, etcdcluster.QuorumOf(int(to)))
+	if int(to) >= len(v.members) {
+		p.ScaleIn = &state.ScaleIn{To: to, Since: v.now} // a scale-up ends at a smaller size, and no member leaves
+
+		return p
+	}
+	if awaited := awaitedBeforeScaleIn(v); awaited != "" {
+		p.WaitsFor = awaited
+
+		return p
+	}
+	if before, waits := snapshotBeforeRemoval(v, p); waits {
+		before.Render = !holdsRest(v.o.SnapshotAttempts, before)
+
+		return before
+	}
+	remaining := v
+	remaining.members = v.members[:to]
+	if labeled, is := selectPods(remaining, p); is {
+		return labeled
+	}
+	p.ScaleIn = &state.ScaleIn{To: to, Since: v.now}
+
+	return p
+}
+
+// snapshotBeforeRemoval returns the plan that takes a full snapshot, or waits for it. False: there is one, or there is no store.
+func snapshotBeforeRemoval(v view, p plan.Plan) (plan.Plan, bool) {
+	if !helper.IsStoreConfigured(v.etcd) {
+		return p, false
+	}
+	snapshot, before := finalSnapshot(v.etcd, v.o, v.now, p)
+	before.Reason += ", after a full snapshot"
+
+	return before, snapshot == nil
+}
+
+// awaitedBeforeScaleIn is what has to be true before a scale-in begins, and again before the first removal, in addition to what scaleIn needs.
+// Empty: all of it is.
+func awaitedBeforeScaleIn(v view) string {
+	switch {
+	case WaitsForAcceptance(v.etcd, v.o):
+		return acceptHint(v.o)
+	case v.o.Defragmentation != "":
+		return "EtcdOpsTask " + v.o.Defragmentation + " to end"
+	case v.o.PeerChangePending && v.o.State.ScaleIn == nil: // a member that leaves may have stopped, and does not change them any more
+		return "the peer URLs of all members to change"
+	case v.joined > 0:
+		return fmt.Sprintf("the %d members of the joined cluster to leave: remove them from spec.etcd.bootstrapWithExistingCluster first", v.joined)
+	default:
+		return ""
+	}
+}
+
+// continueScaleIn decides the next step of a recorded scale-in.
+func continueScaleIn(v view, p plan.Plan) plan.Plan {
+	recorded := v.o.State.ScaleIn
+	leaving := leavingMembers(v.etcd, v.o, recorded.To)
+	p.Stage, p.PollMembers = plan.StageScaleIn, true
+	if v.etcd.Spec.Replicas > recorded.To && !hasRemovedMembers(v.etcd, v.o) {
+		p.ScaleIn = nil
+		p.Reason = fmt.Sprintf("%s; spec.replicas is %d again, and no member was removed", v.quorumStatus(), v.etcd.Spec.Replicas)
+
+		return p
+	}
+	if member := nextToRemove(leaving); member != nil {
+		return removeMember(v, p, *member)
+	}
+	p.Reason = fmt.Sprintf("%s; the removed members stop, and their volumes are deleted", v.quorumStatus())
+	for _, claim := range v.o.Claims {
+		if claim.Ordinal >= int(recorded.To) && claim.Exists && !claim.Deleting {
+			p.Step = plan.DeleteClaim{Meta: plan.Meta{Object: claim.Name, UID: claim.UID}}
+
+			return p
+		}
+	}
+
+	return stopRemoved(v, p, leaving)
+}
+
+// nextToRemove returns the member that is removed next. A learner, and a member that is not healthy, come first: their removal costs no
+// tolerance. Otherwise it is the voting member with the highest ordinal. Nil: the member list has none of them.
+func nextToRemove(leaving []etcdcluster.Member) *etcdcluster.ListedMember {
+	var next *etcdcluster.ListedMember
+	for _, member := range leaving {
+		if member.Listed == nil {
+			continue
+		}
+		if member.Listed.Learner || !member.IsHealthy() {
+			return member.Listed
+		}
+		next = member.Listed
+	}
+
+	return next
+}
+
+// serviceDelay is the time after which no node sends new connections to a member that leaves. A client that reaches a stopped member waits one
+// second before it tries again.
+const serviceDelay = 5 * time.Second
+
+// removeMember removes a member that leaves. The kubelet must have the configuration without its URLs, and it must not lead.
+func removeMember(v view, p plan.Plan, next etcdcluster.ListedMember) plan.Plan {
+	recorded := *v.o.State.ScaleIn
+	for _, pod := range v.o.Pods {
+		if rendering := v.o.StatefulSet.Rendering.Checksum; pod.Ordinal >= int(recorded.To) && !pod.Deleting && pod.Refreshed != rendering && !recorded.Removing {
+			p.Reason = fmt.Sprintf("%s; the kubelet updates the configuration, with which the sidecar of a removed member adds no learner", v.quorumStatus())
+			p.Step = plan.RefreshPod{Meta: plan.Meta{Object: pod.Name, UID: pod.UID}, Rendering: rendering}
+
+			return p
+		}
+	}
+	if !recorded.Removing {
+		if before, waits := waitBeforeRemoval(v, p); waits {
+			return before
+		}
+		recorded.Removing = true
+		p.ScaleIn = &recorded
+	}
+	if leader := v.leader(); leader == nil || leader.MemberID == next.ID || leader.Ordinal >= int(recorded.To) {
+		return moveLeaderBeforeRemoval(v, p)
+	}
+	after := v.size - 1
+	if next.Learner {
+		after = v.size
+	}
+	p.Reason = fmt.Sprintf("%s by a quorum read; removing %s leaves %d voting members with a quorum of %d: allowed", v.quorumStatus(), memberName(next), after, etcdcluster.QuorumOf(after))
+	step := plan.RemoveMember{Meta: plan.Meta{Object: v.o.StatefulSet.Name, UID: v.o.StatefulSet.UID}, Member: next.ID, Name: memberName(next)}
+	if !helper.IsStoreConfigured(v.etcd) && !hasRemovedMembers(v.etcd, v.o) {
+		step.Compare = []types.UID{}
+		for _, member := range v.members {
+			step.Compare = append(step.Compare, member.Pod.UID)
+		}
+	}
+	p.Step = step
+
+	return p
+}
+
+// waitBeforeRemoval returns the plan that waits before the first removal. False: nothing is left to wait for.
+func waitBeforeRemoval(v view, p plan.Plan) (plan.Plan, bool) {
+	p.Reason = fmt.Sprintf("%s; %d members are removed", v.quorumStatus(), len(v.leaving))
+	if p.WaitsFor = awaitedBeforeScaleIn(v); p.WaitsFor != "" {
+		return p, true
+	}
+	if before, waits := snapshotBeforeRemoval(v, p); waits {
+		return before, true
+	}
+	if ready := v.o.State.ScaleIn.Since.Add(serviceDelay); v.now.Before(ready) {
+		p.WaitsFor, p.RequeueAfter = "all nodes to send new connections only to the members that stay", ready.Sub(v.now)
+
+		return p, true
+	}
+
+	return p, false
+}
+
+// podSizeOf returns the size for which the template of the only pod is rendered after a scale-in to one member, see State.PodSize. The pod is
+// not restarted for a scale-in. If it restarts for another reason, or if members join again, it gets the template of a single member. Its
+// sidecar may have read a configuration of one member. 1: the pod is to be replaced. 0: there was no scale-in, or the pod is replaced.
+func podSizeOf(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) int32 {
+	recorded, pod := o.State.PodSize, o.PodFor(0)
+	switch {
+	case recorded == 0 || pod == nil || pod.Deleting:
+		return recorded
+	case !pod.HasPreStopHook:
+		return 0
+	case etcd.Spec.Replicas > 1 || pod.IsOutdated(o.StatefulSet):
+		return 1
+	default:
+		return recorded
+	}
+}
+
+// memberName is the name of a listed member. A learner that never ran has none.
+func memberName(listed etcdcluster.ListedMember) string {
+	if listed.Name == "" {
+		return etcdcluster.FormatID(listed.ID)
+	}
+
+	return listed.Name
+}
+
+// moveLeaderBeforeRemoval transfers the leadership to a member that stays: the removal of a leader costs an election.
+func moveLeaderBeforeRemoval(v view, p plan.Plan) plan.Plan {
+	p.Reason = v.quorumStatus() + "; a member that leaves must not lead"
+	for _, pod := range v.o.Pods {
+		if endpoint := v.o.Etcd.Endpoint(pod.Ordinal); endpoint != nil && endpoint.Reachable && endpoint.IsLeader() && len(v.members) > 0 {
+			to := v.members[0]
+			p.Step = plan.MoveLeader{Meta: plan.Meta{Object: pod.Name, UID: pod.UID}, To: to.ID(), ToName: to.Name}
+
+			return p
+		}
+	}
+	p.WaitsFor = "a leader"
+
+	return p
+}
+
+// stopRemoved stops the pods of the removed members, deletes their Leases, and ends the scale-in when nothing is left of them.
+func stopRemoved(v view, p plan.Plan, leaving []etcdcluster.Member) plan.Plan {
+	recorded := v.o.State.ScaleIn
+	p.Replicas = recorded.To
+	var left []string
+	for _, pod := range v.o.Pods {
+		if pod.Ordinal >= int(recorded.To) {
+			left = append(left, "pod "+pod.Name)
+		}
+	}
+	for _, claim := range v.o.Claims {
+		if claim.Ordinal >= int(recorded.To) && claim.Exists {
+			left = append(left, "claim "+claim.Name)
+		}
+	}
+	if len(left) > 0 {
+		p.WaitsFor = strings.Join(left, " and ") + " to be gone"
+
+		return p
+	}
+	for _, member := range leaving {
+		if lease := member.Lease; lease != nil {
+			p.Reason = fmt.Sprintf("%s; the Leases of the removed members are deleted", v.quorumStatus())
+			p.Step = plan.ResetLease{Meta: plan.Meta{Object: lease.Name, UID: lease.UID}}
+
+			return p
+		}
+	}
+	// The next rendering is the first one without the removed members.
+	p.ScaleIn, p.ClusterSize = nil, recorded.To
+	p.Reason = fmt.Sprintf("%s; the scale-in to %d is complete", v.quorumStatus(), recorded.To)
+	if recorded.To == 1 {
+		p.PodSize = v.o.State.Size
+	}
+
+	return p
+}

@@ -1,0 +1,139 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package planner_test
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+)
+
+var _ = Describe("Scale-in", func() {
+	running := func(replicas int32, change ...func(*druidv1alpha1.Etcd)) *scenario {
+		GinkgoHelper()
+		s := newScenario(replicas, change...)
+		s.run()
+		s.expectDone()
+		s.resetTrace()
+
+		return s
+	}
+	resize := func(s *scenario, what string, replicas int32) {
+		s.inject(what, func() { s.Etcd.Spec.Replicas = replicas })
+	}
+
+	It("removes members from five to three and to one, and adds them again", func() {
+		s := running(5, withStore)
+		s.Leader = s.Member(4).ID
+		s.Refresh()
+		first := s.Objects.PodFor(0).UID
+		resize(s, "spec.replicas becomes 3", 3)
+		s.run()
+		s.expectDone()
+		Expect(s.Members).To(HaveLen(3))
+		Expect(s.Objects.PodFor(0).UID).To(Equal(first))
+		s.expectGolden("five-to-three")
+		s.resetTrace()
+		resize(s, "spec.replicas becomes 1", 1)
+		s.run()
+		s.expectDone()
+		Expect(s.Members).To(HaveLen(1))
+		Expect(s.Objects.PodFor(0).UID).To(Equal(first), "the first member is not restarted")
+		s.expectGolden("three-to-one")
+		s.resetTrace()
+		resize(s, "spec.replicas becomes 3", 3)
+		s.run()
+		s.expectDone()
+		Expect(s.Members).To(HaveLen(3))
+		s.expectGolden("one-to-three-after-scale-in")
+	})
+
+	It("changes nothing if the size is increased again before the scale-in is recorded, although the store is down", func() {
+		s := running(3, withStore)
+		s.Store.Down = true
+		resize(s, "spec.replicas becomes 1, and the store is down", 1)
+		s.runFor(30)
+		Expect(s.Objects.State.ScaleIn).To(BeNil())
+		Expect(s.result.Newest.Plan.Stage).To(BeEquivalentTo("Snapshot"))
+		resize(s, "spec.replicas becomes 3", 3)
+		s.run()
+		s.expectDone()
+		Expect(s.steps).NotTo(HaveKey("RemoveMember"))
+	})
+
+	It("changes nothing if the size is increased again before the first removal", func() {
+		s := running(3)
+		resize(s, "spec.replicas becomes 1", 1)
+		s.runUntil(func() bool { return s.Objects.State.ScaleIn != nil })
+		resize(s, "spec.replicas becomes 3", 3)
+		s.run()
+		s.expectDone()
+		Expect(s.steps).NotTo(HaveKey("RemoveMember"))
+		Expect(s.Objects.State.ScaleIn).To(BeNil())
+	})
+
+	It("continues after the first removal, whatever the size becomes", func() {
+		for _, size := range []int32{0, 3, 5} {
+			s := running(3)
+			resize(s, "spec.replicas becomes 1", 1)
+			s.runUntil(func() bool { return len(s.Members) == 2 })
+			resize(s, "spec.replicas changes", size)
+			s.runUntil(func() bool { return len(s.Members) == 1 && s.Objects.State.ScaleIn == nil })
+			s.run()
+			if size > 0 {
+				s.expectDone()
+			}
+			Expect(s.Objects.State.Size).To(Equal(max(size, 1)))
+		}
+	})
+
+	It("removes a member that is lost before the others", func() {
+		s := running(5)
+		resize(s, "spec.replicas becomes 3", 3)
+		s.runUntil(func() bool { return s.Objects.State.ScaleIn != nil })
+		s.inject("the node of the member main-3 is cut off", func() { s.PartitionNode(s.Objects.PodFor(3).Node, true) })
+		s.runUntil(func() bool { return len(s.Members) == 4 })
+		Expect(s.Member(3)).To(BeNil())
+		s.runUntil(func() bool { return len(s.Members) == 3 })
+		s.inject("the node is reachable again", func() {
+			for _, node := range s.Nodes {
+				s.PartitionNode(node.Name, false)
+			}
+		})
+		s.run()
+		s.expectDone()
+	})
+
+	It("waits for a member that stays, with its volume lost after the first removal", func() {
+		s := running(5, withStore)
+		resize(s, "spec.replicas becomes 3", 3)
+		s.runUntil(func() bool { return len(s.Members) == 4 })
+		s.inject("the volume of main-1 is lost, and its pod is deleted", func() {
+			s.LoseVolume(1)
+			s.DeletePod(1)
+		})
+		s.run()
+		s.expectDone()
+		Expect(s.steps).To(HaveKeyWithValue("ReplaceClaim", 1))
+	})
+
+	DescribeTable("adds members again after a scale-in to one, which has not restarted the first member",
+		func(change ...func(*druidv1alpha1.Etcd)) {
+			s := running(3, change...)
+			resize(s, "spec.replicas becomes 1", 1)
+			s.run()
+			s.expectDone()
+			Expect(s.Objects.State.PodSize).To(BeEquivalentTo(3))
+			s.inject("the etcd of main-0 is killed, and its database is older than the newest delta snapshot", func() { s.StopEtcdBehindStore(0) })
+			resize(s, "spec.replicas becomes 3", 3)
+			s.run()
+			s.expectDone()
+			Expect(s.Objects.State.PodSize).To(BeZero())
+		},
+		Entry("with a store", withStore),
+		Entry("without a store"),
+	)
+})
