@@ -49,7 +49,7 @@ e2e() {
 # scenarios runs all scenarios that are not long, with the version of etcd in ETCD_VERSION.
 scenarios() {
 	# Ginkgo derives the order of the files from this random seed. The migration test replaces the operator and must run last.
-	ginkgo --procs=6 --seed=7541 --timeout=75m --label-filter='!long' ${FOCUS:+"--focus=$FOCUS"} ./test/e2e
+	ginkgo --procs=7 --seed=7541 --timeout=75m --label-filter='!long' ${FOCUS:+"--focus=$FOCUS"} ./test/e2e
 }
 
 long_runs="other random seeds, all scenarios with each version of etcd, and long repetitions on the local seed; on request only"
