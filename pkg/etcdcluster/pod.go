@@ -69,8 +69,9 @@ type Pod struct {
 	PeerTLS bool
 	// HasPreStopHook is true if its etcd waits before it stops. The operator renders the hook for multi-member clusters only.
 	HasPreStopHook bool
-	// AcceptsClients is true if it has the label with which the client Service selects pods while members are removed.
-	AcceptsClients bool
+	// SelectedFor is the value of the label with which the client Service selects pods while members are removed: the number of members that
+	// stay. Empty: not set.
+	SelectedFor string
 	// Refreshed is the rendering in its annotation for the kubelet. Empty: not set.
 	Refreshed string
 	// ConfigChecksum is the checksum of etcd's configuration in its annotations. Empty: not set.

@@ -73,7 +73,7 @@ func podFor(object *corev1.Pod, ordinal int) etcdcluster.Pod {
 		PeerPort:             portFor(object.Spec.Containers, "server"),
 		PeerTLS:              mountedTLSFor(object.Spec.Volumes).PeerCA != "",
 		HasPreStopHook:       hasPreStopHook(object.Spec.Containers),
-		AcceptsClients:       object.Labels[druidv1alpha1.PodLabelAcceptsClients] == "true",
+		SelectedFor:          object.Labels[druidv1alpha1.PodLabelAcceptsClients],
 		Refreshed:            object.Annotations[druidv1alpha1.PodAnnotationRefreshed],
 		ConfigChecksum:       object.Annotations[configChecksumAnnotation],
 		CertificatesChecksum: object.Annotations[druidv1alpha1.PodAnnotationCertificates],

@@ -68,7 +68,11 @@ type (
 		Compare []types.UID
 	}
 	// SelectPod sets the label with which the client Service selects a pod while members are removed.
-	SelectPod struct{ Meta }
+	SelectPod struct {
+		Meta
+		// Remaining is the value of the label: the number of members that stay.
+		Remaining int32
+	}
 	// RefreshPod sets an annotation of a pod, so that the kubelet updates the configuration in its volume without delay.
 	RefreshPod struct {
 		Meta

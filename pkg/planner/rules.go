@@ -86,7 +86,7 @@ func ForRepair(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Tim
 	if decided || count < 2 || !o.StatefulSet.Exists || !helper.ManagesPods(etcd) {
 		return p
 	}
-	v := viewOf(etcd, o, count, now)
+	v, _ := viewOf(etcd, o, count, now).withoutLeaving()
 	p = plan.Plan{Stage: plan.StageDone, ClusterSize: max(o.State.Size, count), PollMembers: v.hasNewPod(), Reason: v.quorumStatus()}
 	if decided, is := firstDecision(v, p, haltOnClusterIDMismatch, withoutQuorum, replaceLostVolumes, replaceLearner, waitForMembers); is {
 		p = decided

@@ -236,7 +236,7 @@ func SizeToPersist(p plan.Plan, o etcdcluster.Observation) int32 {
 // ReturnsToOne is true for a plan that renders size 1 again. The first member of a multi-member cluster did not become ready with the
 // size of the spec. The Observation is the one that the plan was made for.
 func ReturnsToOne(p plan.Plan, etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) bool {
-	return etcd.Spec.Replicas > 1 && p.Replicas == 1 && p.ClusterSize == 1 && o.StatefulSet.HasPreStopHook
+	return etcd.Spec.Replicas > 1 && p.Replicas == 1 && p.ClusterSize == 1 && p.PodSize == 0 && o.State.PodSize == 0 && o.StatefulSet.HasPreStopHook
 }
 
 // restartsLast is true where the first member restarts after the last one has joined: no sidecar of it can restore a store.

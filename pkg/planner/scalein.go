@@ -7,10 +7,9 @@ package planner
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
-
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
@@ -103,19 +102,20 @@ func (v view) withoutLeaving() (view, bool) {
 // selectRemaining labels the pods of the members that stay. It is the first rule of a recorded scale-in: the client Service does not select a
 // pod that was recreated meanwhile.
 func selectRemaining(v view, p plan.Plan) (plan.Plan, bool) {
-	if v.o.State.ScaleIn == nil {
+	if v.o.State.ScaleIn == nil || p.IsScaleInPaused {
 		return p, false
 	}
 
-	return selectPods(v, p)
+	return selectPods(v, p, v.o.State.ScaleIn.To)
 }
 
-func selectPods(v view, p plan.Plan) (plan.Plan, bool) {
-	for _, member := range v.members {
-		if pod := member.Pod; pod != nil && !pod.Deleting && !pod.AcceptsClients {
+// selectPods labels the pods of the first members. The value of the label differs from that of an earlier scale-in.
+func selectPods(v view, p plan.Plan, to int32) (plan.Plan, bool) {
+	for _, member := range v.members[:min(len(v.members), int(to))] {
+		if pod := member.Pod; pod != nil && !pod.Deleting && pod.SelectedFor != strconv.Itoa(int(to)) {
 			p.Stage = plan.StageScaleIn
 			p.Reason = fmt.Sprintf("%s; while members are removed, the client Service selects only pods with a label", v.quorumStatus())
-			p.Step = plan.SelectPod{Meta: plan.Meta{Object: pod.Name, UID: pod.UID}}
+			p.Step = plan.SelectPod{Meta: plan.Meta{Object: pod.Name, UID: pod.UID}, Remaining: to}
 
 			return p, true
 		}
@@ -132,16 +132,23 @@ func completeScaleIn(v view, p plan.Plan) (plan.Plan, bool) {
 	if v.o.State.ScaleIn == nil || !v.isMemberListKnown() {
 		return p, false
 	}
-	isUnhealthy := func(m etcdcluster.Member) bool { return m.Listed.Learner || !m.IsHealthy() }
 	isAnyMissing := slices.ContainsFunc(v.members, func(m etcdcluster.Member) bool { return awaitedOf(v, m) != "" })
 	switch {
-	case slices.ContainsFunc(v.leaving, isUnhealthy):
+	case slices.ContainsFunc(v.leaving, isDeadWeight):
 	case !hasRemovedMembers(v.etcd, v.o), len(v.leaving) > 0 && isAnyMissing:
 		return p, false
 	}
 
-	return continueScaleIn(v, p), true
+	continued := continueScaleIn(v, p)
+	if !hasRemovedMembers(v.etcd, v.o) && continued.Step == nil && continued.ScaleIn == v.o.State.ScaleIn {
+		return p, false // what it waits for may need the rules after this one, for example another Secret of the store
+	}
+
+	return continued, true
 }
+
+// isDeadWeight is true for a listed member whose removal costs no tolerance: a learner, or a member that is not healthy.
+func isDeadWeight(m etcdcluster.Member) bool { return m.Listed.Learner || !m.IsHealthy() }
 
 // scaleIn begins or continues a scale-in. All members that stay are healthy.
 func scaleIn(v view, p plan.Plan) (plan.Plan, bool) {
@@ -174,9 +181,7 @@ func beginScaleIn(v view, p plan.Plan, to int32) plan.Plan {
 
 		return before
 	}
-	remaining := v
-	remaining.members = v.members[:to]
-	if labeled, is := selectPods(remaining, p); is {
+	if labeled, is := selectPods(v, p, to); is {
 		return labeled
 	}
 	p.ScaleIn = &state.ScaleIn{To: to, Since: v.now}
@@ -206,7 +211,7 @@ func awaitedBeforeScaleIn(v view) string {
 	case v.o.PeerChangePending && v.o.State.ScaleIn == nil: // a member that leaves may have stopped, and does not change them any more
 		return "the peer URLs of all members to change"
 	case v.joined > 0:
-		return fmt.Sprintf("the %d members of the joined cluster to leave: remove them from spec.etcd.bootstrapWithExistingCluster first", v.joined)
+		return fmt.Sprintf("the %d members of the joined cluster to be removed from etcd (etcdctl member remove)", v.joined)
 	default:
 		return ""
 	}
@@ -246,7 +251,7 @@ func nextToRemove(leaving []etcdcluster.Member) *etcdcluster.ListedMember {
 		if member.Listed == nil {
 			continue
 		}
-		if member.Listed.Learner || !member.IsHealthy() {
+		if isDeadWeight(member) {
 			return member.Listed
 		}
 		next = member.Listed
@@ -277,7 +282,8 @@ func removeMember(v view, p plan.Plan, next etcdcluster.ListedMember) plan.Plan 
 		recorded.Removing = true
 		p.ScaleIn = &recorded
 	}
-	if leader := v.leader(); leader == nil || leader.MemberID == next.ID || leader.Ordinal >= int(recorded.To) {
+	isUnhealthy := slices.ContainsFunc(v.leaving, func(m etcdcluster.Member) bool { return m.Listed.ID == next.ID && isDeadWeight(m) })
+	if !isUnhealthy && v.leader() == nil { // the leader is none of the members that stay
 		return moveLeaderBeforeRemoval(v, p)
 	}
 	after := v.size - 1
@@ -286,10 +292,11 @@ func removeMember(v view, p plan.Plan, next etcdcluster.ListedMember) plan.Plan 
 	}
 	p.Reason = fmt.Sprintf("%s by a quorum read; removing %s leaves %d voting members with a quorum of %d: allowed", v.quorumStatus(), memberName(next), after, etcdcluster.QuorumOf(after))
 	step := plan.RemoveMember{Meta: plan.Meta{Object: v.o.StatefulSet.Name, UID: v.o.StatefulSet.UID}, Member: next.ID, Name: memberName(next)}
-	if !helper.IsStoreConfigured(v.etcd) && !hasRemovedMembers(v.etcd, v.o) {
-		step.Compare = []types.UID{}
-		for _, member := range v.members {
-			step.Compare = append(step.Compare, member.Pod.UID)
+	if !helper.IsStoreConfigured(v.etcd) && !hasRemovedMembers(v.etcd, v.o) && !isUnhealthy {
+		for _, member := range slices.Concat(v.members, v.leaving) {
+			if member.IsHealthy() && member.Pod != nil {
+				step.Compare = append(step.Compare, member.Pod.UID)
+			}
 		}
 	}
 	p.Step = step
@@ -321,6 +328,8 @@ func waitBeforeRemoval(v view, p plan.Plan) (plan.Plan, bool) {
 func podSizeOf(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) int32 {
 	recorded, pod := o.State.PodSize, o.PodFor(0)
 	switch {
+	case etcdcluster.RenderedReplicas(o) > 1 || o.State.Size > 1:
+		return 0 // another operator has added members
 	case recorded == 0 || pod == nil || pod.Deleting:
 		return recorded
 	case !pod.HasPreStopHook:
@@ -345,14 +354,15 @@ func memberName(listed etcdcluster.ListedMember) string {
 func moveLeaderBeforeRemoval(v view, p plan.Plan) plan.Plan {
 	p.Reason = v.quorumStatus() + "; a member that leaves must not lead"
 	for _, pod := range v.o.Pods {
-		if endpoint := v.o.Etcd.Endpoint(pod.Ordinal); endpoint != nil && endpoint.Reachable && endpoint.IsLeader() && len(v.members) > 0 {
-			to := v.members[0]
+		to := slices.IndexFunc(v.members, func(m etcdcluster.Member) bool { return m.IsHealthy() && m.Listed != nil && !m.Listed.Learner })
+		if endpoint := v.o.Etcd.Endpoint(pod.Ordinal); endpoint != nil && endpoint.Reachable && endpoint.IsLeader() && to >= 0 {
+			to := v.members[to]
 			p.Step = plan.MoveLeader{Meta: plan.Meta{Object: pod.Name, UID: pod.UID}, To: to.ID(), ToName: to.Name}
 
 			return p
 		}
 	}
-	p.WaitsFor = "a leader"
+	p.WaitsFor = "a leader, and a healthy member that stays"
 
 	return p
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -109,7 +110,7 @@ func (c *Cluster) patchPod(step plan.Step) error {
 		if refresh, is := step.(plan.RefreshPod); is {
 			pod.Refreshed, c.Process(pod.UID).Remaining = refresh.Rendering, c.applied.Remaining
 		} else {
-			pod.AcceptsClients = true
+			pod.SelectedFor = strconv.Itoa(int(step.(plan.SelectPod).Remaining))
 		}
 
 		return nil

@@ -6,6 +6,7 @@ package etcd
 
 import (
 	"fmt"
+	"strconv"
 
 	gardenerutils "github.com/gardener/gardener/pkg/utils/gardener"
 	corev1 "k8s.io/api/core/v1"
@@ -27,7 +28,7 @@ func clientService(v Values) (*corev1.Service, error) {
 	service.Labels = merge(v.ClientService.Labels, service.Labels)
 	service.Annotations = merge(v.ClientService.Annotations)
 	if v.Remaining > 0 {
-		service.Spec.Selector = merge(service.Spec.Selector, map[string]string{druidv1alpha1.PodLabelAcceptsClients: "true"})
+		service.Spec.Selector = merge(service.Spec.Selector, map[string]string{druidv1alpha1.PodLabelAcceptsClients: strconv.Itoa(int(v.Remaining))})
 	}
 	service.Spec.TrafficDistribution = v.ClientService.TrafficDistribution
 

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -184,8 +185,9 @@ func (r *Reconciler) patchPod(ctx context.Context, etcd *druidv1alpha1.Etcd, ste
 	patch := client.MergeFrom(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}})
 	if refresh, is := step.(plan.RefreshPod); is {
 		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, druidv1alpha1.PodAnnotationRefreshed, refresh.Rendering)
-	} else {
-		metav1.SetMetaDataLabel(&pod.ObjectMeta, druidv1alpha1.PodLabelAcceptsClients, "true")
+	}
+	if selection, is := step.(plan.SelectPod); is {
+		metav1.SetMetaDataLabel(&pod.ObjectMeta, druidv1alpha1.PodLabelAcceptsClients, strconv.Itoa(int(selection.Remaining)))
 	}
 	err := r.Client.Patch(ctx, pod, patch)
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {

@@ -19,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
-	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
@@ -151,22 +150,6 @@ var _ = Describe("A changed spec", func() {
 
 		s.update(ctx, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.Resources = nil })
 		s.awaitReady(ctx)
-	})
-
-	It("should be rejected with the name of the field if it reduces the number of members", func(ctx SpecContext) {
-		s := create(ctx)
-		s.awaitReady(ctx)
-		mr := s.managedResource(ctx, Default)
-		patch := client.MergeFrom(mr.DeepCopy())
-		fixture.SetRecord(mr, func(s *state.State) { s.Size = 3 })
-		Expect(env.Client.Patch(ctx, mr, patch)).To(Succeed())
-		s.update(ctx, func(etcd *druidv1alpha1.Etcd) {
-			etcd.Spec.Labels["changed"] = "true"
-			setOperation("gardener.cloud/operation")(etcd)
-		})
-		Eventually(func(g Gomega) {
-			g.Expect(s.read(ctx, g).Status.LastErrors).To(ConsistOf(HaveField("Description", HavePrefix("spec.replicas: "))))
-		}).Should(Succeed())
 	})
 
 	It("should create the first of three members before the others", func(ctx SpecContext) {

@@ -141,7 +141,8 @@ const (
 	// PodAnnotationCertificates is the key, on a pod and in the pod template, of the checksum of the certificates of the user. It is set after
 	// the first renewal in place. A changed checksum restarts the members.
 	PodAnnotationCertificates = "etcd-druid.extensions.gardener.cloud/certificates"
-	// PodLabelAcceptsClients is the key of a label of pods. While members are removed, the client Service selects only pods with the value `true`.
+	// PodLabelAcceptsClients is the key of a label of pods. While members are removed, the client Service selects only pods whose value is the
+	// number of members that stay.
 	PodLabelAcceptsClients = "etcd-druid.extensions.gardener.cloud/accepts-clients"
 	// PodAnnotationRefreshed is the key, on a pod, of the rendering whose configuration the kubelet has to project without delay.
 	PodAnnotationRefreshed = "etcd-druid.extensions.gardener.cloud/refreshed"
