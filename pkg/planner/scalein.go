@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
@@ -267,15 +269,10 @@ const serviceDelay = 5 * time.Second
 // removeMember removes a member that leaves. The kubelet must have the configuration without its URLs, and it must not lead.
 func removeMember(v view, p plan.Plan, next etcdcluster.ListedMember) plan.Plan {
 	recorded := *v.o.State.ScaleIn
-	for _, pod := range v.o.Pods {
-		if rendering := v.o.StatefulSet.Rendering.Checksum; pod.Ordinal >= int(recorded.To) && !pod.Deleting && pod.Refreshed != rendering && !recorded.Removing {
-			p.Reason = fmt.Sprintf("%s; the kubelet updates the configuration, with which the sidecar of a removed member adds no learner", v.quorumStatus())
-			p.Step = plan.RefreshPod{Meta: plan.Meta{Object: pod.Name, UID: pod.UID}, Rendering: rendering}
-
-			return p
-		}
-	}
 	if !recorded.Removing {
+		if refreshed, is := refreshLeaving(v, p); is {
+			return refreshed
+		}
 		if before, waits := waitBeforeRemoval(v, p); waits {
 			return before
 		}
@@ -293,15 +290,38 @@ func removeMember(v view, p plan.Plan, next etcdcluster.ListedMember) plan.Plan 
 	p.Reason = fmt.Sprintf("%s by a quorum read; removing %s leaves %d voting members with a quorum of %d: allowed", v.quorumStatus(), memberName(next), after, etcdcluster.QuorumOf(after))
 	step := plan.RemoveMember{Meta: plan.Meta{Object: v.o.StatefulSet.Name, UID: v.o.StatefulSet.UID}, Member: next.ID, Name: memberName(next)}
 	if !helper.IsStoreConfigured(v.etcd) && !hasRemovedMembers(v.etcd, v.o) && !isUnhealthy {
-		for _, member := range slices.Concat(v.members, v.leaving) {
-			if member.IsHealthy() && member.Pod != nil {
-				step.Compare = append(step.Compare, member.Pod.UID)
-			}
-		}
+		step.Compare = healthyPods(slices.Concat(v.members, v.leaving))
 	}
 	p.Step = step
 
 	return p
+}
+
+// healthyPods returns the UIDs of the pods of the healthy members.
+func healthyPods(members []etcdcluster.Member) []types.UID {
+	var uids []types.UID
+	for _, member := range members {
+		if member.IsHealthy() && member.Pod != nil {
+			uids = append(uids, member.Pod.UID)
+		}
+	}
+
+	return uids
+}
+
+// refreshLeaving lets the kubelet update the configuration in the next pod that leaves. False: it has done so in all of them.
+func refreshLeaving(v view, p plan.Plan) (plan.Plan, bool) {
+	rendering := v.o.StatefulSet.Rendering.Checksum
+	for _, pod := range v.o.Pods {
+		if pod.Ordinal >= int(v.o.State.ScaleIn.To) && !pod.Deleting && pod.Refreshed != rendering {
+			p.Reason = fmt.Sprintf("%s; the kubelet updates the configuration, with which the sidecar of a removed member adds no learner", v.quorumStatus())
+			p.Step = plan.RefreshPod{Meta: plan.Meta{Object: pod.Name, UID: pod.UID}, Rendering: rendering}
+
+			return p, true
+		}
+	}
+
+	return p, false
 }
 
 // waitBeforeRemoval returns the plan that waits before the first removal. False: nothing is left to wait for.
