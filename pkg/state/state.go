@@ -66,11 +66,15 @@ type State struct {
 
 // Version is the highest version of the record that this operator writes and reads. A record of a higher version has a meaning that it cannot know.
 // A cluster with etcd 3.5 or newer has a record of version 2. An operator that reads only version 1 would downgrade the cluster, because all its images
-// contain etcd 3.4.
-const Version = 2
+// contain etcd 3.4. The record of a scale-in has version 3. An operator without scale-in would add the removed members again. A later operator would then
+// continue the scale-in.
+const Version = 3
 
 // version returns the version with which the state is recorded.
 func (s State) version() int {
+	if s.ScaleIn != nil {
+		return 3
+	}
 	if etcdversion.Compare(s.EtcdVersion, etcdversion.V34) > 0 {
 		return 2
 	}

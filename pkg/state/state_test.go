@@ -87,6 +87,16 @@ var _ = Describe("The record on the ManagedResource", func() {
 		Expect(state.State{EtcdVersion: "3.4"}.Encode()).To(HaveKeyWithValue(prefix+"state", HavePrefix(`{"version":1,`)))
 	})
 
+	It("has a version that operators without scale-in refuse, while members are removed", func() {
+		scaling := state.State{Size: 3, ScaleIn: &state.ScaleIn{To: 1, Since: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Removing: true}}
+		encoded, err := scaling.Encode()
+		Expect(err).NotTo(HaveOccurred())
+		Expect(encoded).To(HaveKeyWithValue(prefix+"state", `{"version":3,"size":3,"scale":{"to":1,"since":"2026-01-02T03:04:05Z","removing":true}}`))
+		Expect(state.Decode(encoded)).To(Equal(scaling))
+		scaling.ScaleIn = nil
+		Expect(scaling.Encode()).To(HaveKeyWithValue(prefix+"state", HavePrefix(`{"version":1,`)), "after the scale-in")
+	})
+
 	It("keeps the keys of later versions of the operator", func() {
 		recorded, err := state.Decode(map[string]string{prefix + "state": `{"version":1,"size":3,"surge":{"revision":7}}`})
 		Expect(err).NotTo(HaveOccurred())
@@ -114,7 +124,7 @@ var _ = Describe("The record on the ManagedResource", func() {
 		Expect(err).To(HaveOccurred(), "nothing overwrites it")
 	},
 		Entry("if it cannot be read", `{"version":1,`, "state cannot be read, restore it"),
-		Entry("if a newer operator wrote it", `{"version":3,"size":3}`, "has version 3, and this operator reads versions up to 2"),
+		Entry("if a newer operator wrote it", `{"version":4,"size":3}`, "has version 4, and this operator reads versions up to 3"),
 	)
 
 	It("reports that the record of the store cannot be read", func() {

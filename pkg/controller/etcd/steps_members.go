@@ -120,7 +120,7 @@ func (r *execution) updatePeerURLs(ctx context.Context, run *engine.Run, step pl
 	return nil
 }
 
-// removeMember requests the removal of a member from the members that stay, one after the other, until one succeeds. Before, the status must
+// removeMember requests the removal of a member from the healthy members, one after the other, until one succeeds. Before, the status must
 // contain the condition ScaleOperationComplete with the status False: another controller may depend on it.
 func (r *execution) removeMember(ctx context.Context, run *engine.Run, step plan.RemoveMember, reason string) error {
 	etcd, o := run.Target.Etcd, run.Observation

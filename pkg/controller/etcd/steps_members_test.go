@@ -193,6 +193,21 @@ var _ = Describe("Steps of multi-member clusters", func() {
 		succeeded(3, 7)(k)
 	})
 
+	It("remove no member if the data of any member differs, and continue when it is the same", func() {
+		last := k.EtcdCluster().Members()[2].ID // it leaves
+		k.EtcdCluster().SetHash(last, 7)
+		update(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 1 })(k)
+		drive.run()
+		Expect(k.EtcdCluster().Members()).To(HaveLen(3))
+		Expect(progress()).To(ContainSubstring("have different data at revision"))
+
+		k.EtcdCluster().SetHash(last, 0)
+		drive.due = k.Clock.Now()
+		drive.run()
+		Expect(k.EtcdCluster().Members()).To(HaveLen(1))
+		Expect(k.Violations).To(BeEmpty())
+	})
+
 	It("wait for a defragmentation that no task reports yet", func() {
 		locks := calls.NewClusterLocks(k.Clock)
 		drive.reconciler.Locks = locks
