@@ -147,7 +147,10 @@ func locationOf(spec types.SpecReport) string {
 type event struct{ Action, Package, Test, Output string }
 
 // test is one test function, or one of its subtests.
-type test struct{ name, action, output string }
+type test struct {
+	name, action string
+	output       strings.Builder
+}
 
 // countEvents counts the tests of Go packages. A function that runs Ginkgo specs counts as these specs, and one with subtests as its
 // subtests. A package that fails without a failed test is one failed test.
@@ -192,7 +195,7 @@ func record(tests []*test, e event) []*test {
 		i, tests = len(tests), append(tests, &test{name: e.Test})
 	}
 
-	tests[i].output += e.Output
+	tests[i].output.WriteString(e.Output)
 	if e.Action != "output" {
 		tests[i].action = e.Action
 	}
@@ -214,7 +217,7 @@ var (
 )
 
 func (r *Result) addTest(path string, t *test) {
-	name, output := path+"."+t.name, colours.ReplaceAllString(t.output, "")
+	name, output := path+"."+t.name, colours.ReplaceAllString(t.output.String(), "")
 
 	specs := summary.FindStringSubmatch(output)
 	if specs == nil || t.action != "pass" && specs[2] == "0" {
