@@ -99,8 +99,9 @@ func handBack(ctx context.Context, namespace string, etcds *members) {
 	Expect(env.Client.Create(ctx, etcdDruid)).To(Succeed())
 	DeferCleanup(func(ctx SpecContext) { Expect(env.Client.Delete(ctx, etcdDruid)).To(Succeed()) })
 
+	// The recorder has no channel, since nothing reads events here. A channel would block an attempt after its capacity is reached.
 	controller := &ownership.HandBack{
-		Client: env.Client, Observer: &observer.Observer{Reader: env.Client, APIReader: env.Client, Etcd: etcds}, Recorder: events.NewFakeRecorder(100), Clock: clock.RealClock{},
+		Client: env.Client, Observer: &observer.Observer{Reader: env.Client, APIReader: env.Client, Etcd: etcds}, Recorder: &events.FakeRecorder{}, Clock: clock.RealClock{},
 	}
 	Eventually(func() map[string]types.UID {
 		_, err := controller.RunOnce(ctx) // fails until the resource manager has released the objects
