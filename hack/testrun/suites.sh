@@ -48,9 +48,16 @@ e2e() {
 
 # scenarios runs all scenarios that are not long, with the version of etcd in ETCD_VERSION.
 scenarios() {
-	# Ginkgo derives the order of the files from this random seed. The migration test replaces the operator and must run last.
-	ginkgo --procs=7 --seed=7541 --timeout=75m --label-filter='!long' ${FOCUS:+"--focus=$FOCUS"} ./test/e2e
+	if [[ -n ${FOCUS:-} ]]; then
+		scenario_step 2 '!long' "--focus=$FOCUS"
+	else
+		scenario_step 7 '!long && !quiet'
+		scenario_step 2 '!long && quiet' # at a low load, since these scenarios limit gaps to a second
+	fi
 }
+
+# scenario_step PROCESSES LABELS [ARGUMENT] runs the scenarios with these labels. Ginkgo derives the order of the files from the random seed.
+scenario_step() { ginkgo --procs="$1" --seed=7541 --timeout=60m --label-filter="$2" "${@:3}" ./test/e2e; }
 
 long_runs="other random seeds, all scenarios with each version of etcd, and long repetitions on the local seed; on request only"
 long() {

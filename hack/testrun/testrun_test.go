@@ -16,6 +16,7 @@ import (
 	"syscall"
 
 	. "github.com/onsi/ginkgo/v2"
+	"github.com/onsi/ginkgo/v2/types"
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/gbytes"
 )
@@ -175,6 +176,36 @@ start_cluster`)
 		Entry("no image of the user on another cluster", "/other", "a.tar", "failed: set-up: WRAPPER and SIDECAR are for the local seed"),
 	)
 
+	DescribeTable("runs an end-to-end test", func(focus string, labels []string, expected int) {
+		suites, err := os.ReadFile("suites.sh")
+		Expect(err).NotTo(HaveOccurred())
+
+		command := exec.Command("bash", "-c", string(suites)+"\nginkgo() { printf '%s\\n' \"$@\" | sed -n 's/^--label-filter=//p'; }\nscenarios")
+		command.Env = append(os.Environ(), "FOCUS="+focus)
+		out, err := command.Output()
+		Expect(err).NotTo(HaveOccurred())
+
+		steps := 0
+
+		for line := range strings.Lines(string(out)) {
+			filter, err := types.ParseLabelFilter(strings.TrimSpace(line))
+			Expect(err).NotTo(HaveOccurred())
+
+			if filter(labels) {
+				steps++
+			}
+		}
+
+		Expect(steps).To(Equal(expected))
+	},
+		Entry("in one step", "", nil, 1),
+		Entry("with the label quiet in one step", "", []string{"quiet"}, 1),
+		Entry("with the label long in no step", "", []string{"long"}, 0),
+		Entry("with both labels in no step", "", []string{"long", "quiet"}, 0),
+		Entry("in one step if the user selects it", "name", nil, 1),
+		Entry("with the label quiet in one step if the user selects it", "name", []string{"quiet"}, 1),
+	)
+
 	It("runs each package that has tests in one suite", func() {
 		root, err := filepath.Abs(filepath.Join("..", ".."))
 		Expect(err).NotTo(HaveOccurred())
@@ -190,7 +221,7 @@ start_seed() { :; }
 start_cluster() { :; }
 go_test() { mapfile -t args < <(printf '%s\n' "${@:2}" | grep -v ^-) && go list -C "$1" -e -f '{{if or .TestGoFiles .XTestGoFiles}}{{.Dir}}{{end}}' "${args[@]}"; }
 ginkgo() { realpath "${!#}"; }
-for suite in "${default_suites[@]}"; do "$suite"; done`)
+for suite in "${default_suites[@]}"; do "$suite" | sort -u; done`)
 		command.Dir, command.Stderr = root, GinkgoWriter
 		out, err := command.Output()
 		Expect(err).NotTo(HaveOccurred())

@@ -3,7 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package e2e_test contains the end-to-end tests on the local seed or another cluster. `make test-e2e` runs them in parallel, each in its own namespace.
-// Tests that restart the operator and tests with time limits in seconds are Serial and run last.
+// Tests that restart the operator or disturb nodes are Serial: no other test runs at the same time. Tests that limit gaps to a second are quiet:
+// they run after all others, two at a time.
 //
 // The package contains no tables of cases, which belong in unit tests, and no test that could also use a fake.
 package e2e_test
@@ -30,6 +31,9 @@ import (
 
 // specTimeout bounds most of the specs.
 const specTimeout = 10 * time.Minute
+
+// quiet is the label of the specs that run in a second step, after all others, in fewer processes. Serial specs with this label run last.
+var quiet = Label("quiet")
 
 // seed is the cluster on which all tests run: the local seed, or the cluster of KUBECONFIG.
 var seed *framework.Framework

@@ -12,29 +12,33 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/framework"
+	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
-// followNodeLossRunbook follows the runbook for a lost node and the runbook for its recovery. Kubernetes evicts all pods from the node,
-// including those of other tests.
-func followNodeLossRunbook(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd) {
-	GinkgoHelper()
-	writeLog := ns.NewWriteLog(etcd)
-	writeLog.Write(ctx, 20)
+// Kubernetes evicts all pods from the node. Therefore no other test may run at the same time.
+var _ = Describe("The loss of a node", Serial, func() {
+	It("runs a member on another node after the commands of the runbook, and uses the node again after its return", framework.NeedsSeed("evicts all pods from a node of the seed"), func(ctx SpecContext) {
+		ns := seed.NewNamespace(ctx, "lostnode")
+		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(3))
+		ns.Create(ctx, etcd)
+		ns.EventuallyReady(ctx, etcd)
+		writeLog := ns.NewWriteLog(etcd)
+		writeLog.Write(ctx, 20)
 
-	pod := podOffFirstNode(ctx, ns)
-	placeholders := map[string]string{"NAMESPACE": ns.Name, "NAME": etcd.Name, "NODE": pod.Spec.NodeName}
-	const page = "operations/recover-a-member.md"
-	DeferCleanup(removeOutOfServiceTaint, pod.Spec.NodeName)
-	ns.Follow(ctx, page, "The node is lost", placeholders)
-	Expect(isOutOfService(ctx, pod.Spec.NodeName)).To(BeTrue())
-	Expect(ns.EventuallyReplaced(ctx, etcd, pod).Spec.NodeName).NotTo(Equal(pod.Spec.NodeName))
-	writeLog.ExpectComplete(ctx)
+		pod := podOffFirstNode(ctx, ns)
+		placeholders := map[string]string{"NAMESPACE": ns.Name, "NAME": etcd.Name, "NODE": pod.Spec.NodeName}
+		const page = "operations/recover-a-member.md"
+		DeferCleanup(removeOutOfServiceTaint, pod.Spec.NodeName)
+		ns.Follow(ctx, page, "The node is lost", placeholders)
+		Expect(isOutOfService(ctx, pod.Spec.NodeName)).To(BeTrue())
+		Expect(ns.EventuallyReplaced(ctx, etcd, pod).Spec.NodeName).NotTo(Equal(pod.Spec.NodeName))
+		writeLog.ExpectComplete(ctx)
 
-	ns.Follow(ctx, page, "The node has recovered", placeholders)
-	Expect(isOutOfService(ctx, pod.Spec.NodeName)).To(BeFalse())
-}
+		ns.Follow(ctx, page, "The node has recovered", placeholders)
+		Expect(isOutOfService(ctx, pod.Spec.NodeName)).To(BeFalse())
+	}, SpecTimeout(specTimeout))
+})
 
 // podOffFirstNode returns the pod of a member on a node other than n1, which the seed needs.
 func podOffFirstNode(ctx context.Context, ns *framework.TestNamespace) *corev1.Pod {

@@ -31,8 +31,8 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/handback"
 )
 
-// This test replaces the operator with another installation. Therefore no other test may run at the same time.
-var _ = Describe("The operator on a seed of gardenlet", Serial, func() {
+// This test replaces the operator with another installation. Therefore no other test may run at the same time, or after it.
+var _ = Describe("The operator on a seed of gardenlet", quiet, Serial, SpecPriority(-1), func() {
 	It("takes over the Etcds from etcd-druid under load, hands them back, and replaces etcd-druid in its Deployment", framework.NeedsSeed("uses the API of Gardener and deletes all other Etcds"), func(ctx SpecContext) {
 		operator, err := seed.Operator(ctx)
 		Expect(err).NotTo(HaveOccurred())

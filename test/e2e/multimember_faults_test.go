@@ -26,7 +26,7 @@ const (
 
 // These tests partition nodes and measure gaps. Therefore no other test may run at the same time. They share a cluster with a member on each
 // node. The volumes of the members are local to their nodes.
-var _ = Describe("A cluster of three members on different nodes", Serial, Ordered, framework.NeedsSeed("kills processes and damages volumes and partitions nodes"), framework.NeedsRestore("validates the data after a crash"), func() {
+var _ = Describe("A cluster of three members on different nodes", quiet, Serial, Ordered, framework.NeedsSeed("kills processes and damages volumes and partitions nodes"), framework.NeedsRestore("validates the data after a crash"), func() {
 	var (
 		ns   *framework.TestNamespace
 		etcd *druidv1alpha1.Etcd

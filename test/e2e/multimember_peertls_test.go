@@ -21,9 +21,9 @@ import (
 )
 
 var _ = Describe("A cluster of three members stays healthy", func() {
-	// These changes share a cluster, because the creation of one takes as long as each of them. The test is Serial because it kills the
-	// operator, and because every operation must succeed within a second.
-	It("when it scales up from one member with a store while the operator crashes, and peer TLS is disabled and enabled", Serial, func(ctx SpecContext) {
+	// These changes share a cluster, because the creation of one takes as long as each of them. Every operation must succeed within a second.
+	// The test kills the operator in its first minute, while another quiet test creates its cluster.
+	It("when it scales up from one member with a store while the operator crashes, and peer TLS is disabled and enabled", quiet, SpecPriority(10), func(ctx SpecContext) {
 		operator, err := seed.Operator(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		ns := seed.NewNamespace(ctx, "peer-tls")

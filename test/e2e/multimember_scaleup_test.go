@@ -164,7 +164,7 @@ func replacedInOrder(ctx context.Context, ns *framework.TestNamespace, before ma
 	return names
 }
 
-// expectNoFailures expects that every operation succeeded within a second, in every phase. It is for serial tests.
+// expectNoFailures expects that every operation succeeded within a second, in every phase. It is for quiet tests.
 func expectNoFailures(phases []framework.PhaseStats) {
 	GinkgoHelper()
 	for _, stats := range phases {

@@ -12,9 +12,8 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/framework"
 )
 
-// These tests measure gaps or drain a node. Therefore no other test may run at the same time. They share a cluster, because its creation
-// takes as long as most of them.
-var _ = Describe("A cluster of three members", Serial, Ordered, func() {
+// These tests limit gaps to seconds. They share a cluster, because its creation takes as long as most of them.
+var _ = Describe("A cluster of three members", quiet, Ordered, func() {
 	var (
 		ns   *framework.TestNamespace
 		etcd *druidv1alpha1.Etcd
@@ -32,10 +31,6 @@ var _ = Describe("A cluster of three members", Serial, Ordered, func() {
 
 	It("rolls out a change to one member after another, the leader last, and stops at an image that does not exist", func(ctx SpecContext) {
 		rollOutChanges(ctx, ns, etcd)
-	}, SpecTimeout(specTimeout))
-
-	It("runs a member on another node after the commands of the runbook for a lost node, and uses the node again after its return", framework.NeedsSeed("evicts all pods from a node of the seed"), func(ctx SpecContext) {
-		followNodeLossRunbook(ctx, ns, etcd)
 	}, SpecTimeout(specTimeout))
 
 	It("scales up to five members without a restart", func(ctx SpecContext) { scaleUpToFive(ctx, ns, etcd) }, SpecTimeout(specTimeout))

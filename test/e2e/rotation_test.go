@@ -19,8 +19,8 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/framework"
 )
 
-// Every write must succeed within a second. Therefore no other test may run at the same time.
-var _ = Describe("The CA rotation", Serial, func() {
+// Every write must succeed within a second.
+var _ = Describe("The CA rotation", quiet, func() {
 	It("interrupts no writes to three members, and writes to a single member only while it restarts", framework.NeedsSeed("uses the API of Gardener on the seed"), func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "rotation")
 		ns.ApplyCluster(ctx, "", nil)
