@@ -17,7 +17,10 @@ func ScaleOperationComplete(in Input) *druidv1alpha1.Condition {
 	const conditionType = druidv1alpha1.ConditionTypeScaleOperationComplete
 	running, size := etcdcluster.RenderedReplicas(in.Observation), in.Etcd.Spec.Replicas
 	scaleIn, last := in.Observation.State.ScaleIn, in.Observation.State.Size
+	leaving := etcdcluster.LeavingExisting(in.Etcd)
 	switch {
+	case len(leaving) > 0 && running > 0:
+		return condition(conditionType, druidv1alpha1.ConditionFalse, druidv1alpha1.ReasonBootstrapMembersRemoval, fmt.Sprintf("%d members of the joined cluster are removed", len(leaving)))
 	case scaleIn != nil:
 		return condition(conditionType, druidv1alpha1.ConditionFalse, druidv1alpha1.ReasonScalingIn, fmt.Sprintf("The cluster is scaled in from %d to %d members", last, scaleIn.To))
 	case running == 0 || in.isHibernated():

@@ -378,9 +378,9 @@ func isApplied(rendering etcdcluster.Rendering, o etcdcluster.Observation) bool 
 		o.StatefulSet.Rendering.Checksum == rendering.Checksum && len(planner.Outstanding(o, rendering)) == 0
 }
 
-// hasAllMembers is false while a cluster has fewer members than the spec requests.
+// hasAllMembers is false while a cluster has fewer members than the spec requests, and while members of the joined cluster are removed.
 func hasAllMembers(etcd *druidv1alpha1.Etcd, p plan.Plan) bool {
-	return !helper.ManagesPods(etcd) || p.Replicas == etcd.Spec.Replicas
+	return !helper.ManagesPods(etcd) || p.Replicas == etcd.Spec.Replicas && (p.Replicas == 0 || len(etcdcluster.LeavingExisting(etcd)) == 0)
 }
 
 const (

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/planner"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/target"
 )
 
@@ -62,6 +64,24 @@ func (r *Result) Current() *Run {
 	}
 
 	return r.Newest
+}
+
+// JoinedCluster returns the record of the joined cluster for the status of an Etcd. It omits the members that were removed from etcd, see
+// planner.HasRemovedExisting. Nil: no member is left.
+func (r *Result) JoinedCluster(status druidv1alpha1.EtcdStatus, now time.Time) *druidv1alpha1.BootstrapWithExistingClusterStatus {
+	run, joined := r.Current(), status.BootstrapWithExistingCluster
+	if joined == nil || run == nil || !run.Observed || run.Target.Accepted == nil || !planner.HasRemovedExisting(run.Target.Etcd, run.Observation, now) {
+		return joined
+	}
+	left := joined.DeepCopy()
+	left.Members = slices.DeleteFunc(left.Members, func(m druidv1alpha1.BootstrapJoinedMember) bool {
+		return slices.ContainsFunc(etcdcluster.LeavingExisting(run.Target.Etcd), func(l druidv1alpha1.BootstrapJoinedMember) bool { return l.Name == m.Name })
+	})
+	if len(left.Members) == 0 {
+		return nil
+	}
+
+	return left
 }
 
 // ResultOf translates the error with which a reconciliation ends. Nil is success. It is the only place where a problem becomes status

@@ -90,6 +90,7 @@ func (r *Run) NextState() state.State {
 	next.Accepted, next.Replicas, next.EtcdVersion = &accepted, &p.Replicas, p.EtcdVersion
 	next.TLS, next.FinalSnapshot, next.Restore = t.TLS, p.FinalSnapshot, p.Restore
 	next.ScaleIn, next.PodSize = p.ScaleIn, p.PodSize
+	next.Existing = planner.ExistingToPersist(p, t.Etcd, r.Observation)
 	next.Verified = nextVerified(p, r.Observation.State)
 	if p.Retained != nil {
 		next.Retained = p.Retained

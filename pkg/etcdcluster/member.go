@@ -157,17 +157,6 @@ func (m Member) IsOutdated(statefulSet StatefulSet) bool {
 	return m.Pod != nil && !m.Pod.Deleting && m.Pod.IsOutdated(statefulSet)
 }
 
-// IsOfExisting is true for the name of a member of the cluster that the Etcd joins or has joined.
-func IsOfExisting(etcd *druidv1alpha1.Etcd, name string) bool {
-	if bootstrap := etcd.Spec.Etcd.BootstrapWithExistingCluster; bootstrap != nil &&
-		slices.ContainsFunc(bootstrap.Members, func(m druidv1alpha1.BootstrapExistingMember) bool { return m.Name == name }) {
-		return true
-	}
-	joined := etcd.Status.BootstrapWithExistingCluster
-
-	return joined != nil && slices.ContainsFunc(joined.Members, func(m druidv1alpha1.BootstrapJoinedMember) bool { return m.Name == name })
-}
-
 // PeerHost returns the host name by which other members reach the pod with the ordinal.
 func PeerHost(etcd *druidv1alpha1.Etcd, ordinal int) string {
 	return fmt.Sprintf("%s.%s.%s.svc", helper.PodName(etcd, ordinal), helper.PeerServiceName(etcd), etcd.Namespace)

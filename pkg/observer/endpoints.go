@@ -61,7 +61,26 @@ func (r *reader) queryEtcd(ctx context.Context) {
 		r.addAlarms(result.alarms)
 	}
 	r.readMemberList(ctx, results)
+	r.queryLeaving(ctx)
 	r.results = results
+}
+
+// queryLeaving requests the status of the members of the joined cluster that are removed, at the client URLs that they advertise: a client
+// endpoint may belong to several members. The leader transfers its leadership before it is removed.
+func (r *reader) queryLeaving(ctx context.Context) {
+	if !r.queryExisting || r.isInvalid {
+		return
+	}
+	var urls []string
+	for _, listed := range etcdcluster.ListedLeaving(r.etcd, r.observation) {
+		isKnown := slices.ContainsFunc(r.observation.Etcd.Existing, func(e etcdcluster.EndpointStatus) bool { return e.MemberID == listed.ID })
+		if !listed.Learner && !isKnown {
+			urls = append(urls, listed.ClientURLs...)
+		}
+	}
+	for _, result := range r.queryAll(ctx, r.endpointsAt(urls)) {
+		r.observation.Etcd.Existing = append(r.observation.Etcd.Existing, result.status)
+	}
 }
 
 func (r *reader) queryAll(ctx context.Context, endpoints []endpoint) []endpointResult {
@@ -80,18 +99,24 @@ func (r *reader) queryAll(ctx context.Context, endpoints []endpoint) []endpointR
 	return results
 }
 
-// existingEndpoints returns the client endpoints of the cluster that the Etcd joins, with the credentials of the members that
-// join. Both clusters must trust each other.
+// existingEndpoints returns the client endpoints of the cluster that the Etcd joins or has joined.
 func (r *reader) existingEndpoints() []endpoint {
-	bootstrap := r.etcd.Spec.Etcd.BootstrapWithExistingCluster
-	if bootstrap == nil || !r.queryExisting || r.isInvalid {
+	existing := etcdcluster.ExistingCluster(r.etcd, r.observation.State)
+	if existing == nil || !r.queryExisting || r.isInvalid {
 		return nil
 	}
+
+	return r.endpointsAt(existing.ClientEndpoints)
+}
+
+// endpointsAt returns endpoints of the cluster that the Etcd joins, with the credentials of the members that join. Both clusters must trust each
+// other.
+func (r *reader) endpointsAt(urls []string) []endpoint {
 	var endpoints []endpoint
-	for _, text := range bootstrap.ClientEndpoints {
+	for _, text := range urls {
 		parsed, err := url.Parse(text)
 		if err != nil {
-			continue // refused by the API
+			continue // the API refuses it, or no client could use it
 		}
 		port := parsed.Port()
 		if port == "" {

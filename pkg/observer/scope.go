@@ -9,6 +9,7 @@ import (
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
 
 // RequestFor returns what to read of an Etcd before a plan is computed for it. The plan of a multi-member cluster depends on the endpoint status of its
@@ -23,7 +24,7 @@ func RequestFor(etcd *druidv1alpha1.Etcd) Request {
 	// The backup store does not replace the data of a healthy member, also of a single one.
 	_, restores := etcd.Annotations[druidv1alpha1.RestoreAnnotation]
 	isRunning := helper.ManagesPods(etcd) && !helper.IsHibernated(etcd)
-	joins := etcd.Spec.Etcd.BootstrapWithExistingCluster != nil && helper.ManagesPods(etcd)
+	joins := (etcd.Spec.Etcd.BootstrapWithExistingCluster != nil || len(etcdcluster.LeavingExisting(etcd)) > 0) && helper.ManagesPods(etcd)
 
 	return Request{
 		Gardener: true, QueryEtcd: isMultiMember || isStopping || joins || restores, QueryExisting: joins, Volumes: isMultiMember || isRunning,

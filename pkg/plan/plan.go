@@ -48,6 +48,8 @@ type Plan struct {
 	// PodSize is the size for which the pod template of the only member is rendered, if that is larger than ClusterSize. It is recorded with the
 	// rendering. 0: ClusterSize.
 	PodSize int32
+	// Existing is the progress of the removal of members of the joined cluster. It is recorded with the rendering. Nil: the record stays as it is.
+	Existing *state.Existing
 	// FinalSnapshot is the result of the last full snapshot before the members stopped. It is recorded with the rendering. Nil: the members
 	// run, or there is no backup store.
 	FinalSnapshot *state.FinalSnapshot

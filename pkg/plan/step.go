@@ -43,9 +43,12 @@ type (
 	// EvictPod evicts the pod of a healthy member, so that the API server considers the PodDisruptionBudget and other evictions. The
 	// operator tries a refused eviction again.
 	EvictPod struct{ Meta }
-	// MoveLeader asks the leader, which is the member in the pod, to transfer leadership.
+	// MoveLeader asks the leader to transfer leadership. The leader is the member in the pod, or a member of the joined cluster.
 	MoveLeader struct {
 		Meta
+		// Endpoint is the client endpoint of the leader if it is a member of the joined cluster. The object is then the StatefulSet. Empty: the
+		// leader is the member in the pod.
+		Endpoint string
 		// To is the ID of the next leader, and ToName the name of that member.
 		To     uint64
 		ToName string
@@ -176,7 +179,7 @@ func TraitsOf(s Step) Traits {
 	case EvictPod:
 		return Traits{Kind: "EvictPod", Text: "evict pod " + object, InterruptsMember: true}
 	case MoveLeader:
-		return Traits{Kind: "MoveLeader", Text: fmt.Sprintf("transfer leadership from the member in pod %s to %s", object, s.ToName), InterruptsMember: true}
+		return traitsOfMove(s)
 	case PromoteMember:
 		return Traits{Kind: "PromoteMember", Text: "promote the learner in pod " + object}
 	case RemoveMember, SelectPod, RefreshPod:
@@ -202,6 +205,16 @@ func TraitsOf(s Step) Traits {
 	default:
 		panic(fmt.Sprintf("unknown step %T", s))
 	}
+}
+
+// traitsOfMove returns the traits of MoveLeader.
+func traitsOfMove(s MoveLeader) Traits {
+	from := "the member in pod " + s.Object
+	if s.Endpoint != "" {
+		from = "the member of the joined cluster at " + s.Endpoint
+	}
+
+	return Traits{Kind: "MoveLeader", Text: fmt.Sprintf("transfer leadership from %s to %s", from, s.ToName), InterruptsMember: true}
 }
 
 // traitsOfScaleIn returns the traits of RemoveMember, SelectPod and RefreshPod.

@@ -58,7 +58,7 @@ func verifyEmptyStart(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now t
 // would restore.
 func startsEmpty(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) bool {
 	isRunning := o.StatefulSet.Exists && o.StatefulSet.SpecReplicas > 0 || len(o.Pods) > 0
-	if isRunning || o.State.Restore != state.RestoreNone || !helper.IsStoreConfigured(etcd) || !helper.ManagesPods(etcd) || helper.IsHibernated(etcd) || joinsExisting(etcd) {
+	if isRunning || o.State.Restore != state.RestoreNone || !helper.IsStoreConfigured(etcd) || !helper.ManagesPods(etcd) || helper.IsHibernated(etcd) || joinsExisting(etcd, o) {
 		return false
 	}
 

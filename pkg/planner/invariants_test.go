@@ -17,6 +17,7 @@ import (
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/etcdversion"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/simulator"
@@ -36,6 +37,8 @@ type invariants struct {
 	lostSince time.Time
 	// knownAtRestore is the highest revision that was known when a restore was requested. 0: none was requested.
 	knownAtRestore int64
+	// evenSince is since when an even number of members votes during a removal that could continue. Zero: it is odd, or the removal waits.
+	evenSince time.Time
 	// reported are the pods whose cluster size was reported.
 	reported map[types.UID]bool
 }
@@ -52,6 +55,7 @@ func (s *scenario) tick() bool {
 	changed := s.Tick()
 	s.checkSizes()
 	s.checkWrites()
+	s.checkEven()
 
 	return changed
 }
@@ -174,6 +178,9 @@ func (s *scenario) checkApply(manifest simulator.Manifest, p plan.Plan) {
 	s.checkVersion(manifest)
 	if before := s.Objects.State.ScaleIn; p.ScaleIn != nil && p.ScaleIn.Removing && !before.Removing && helper.IsStoreConfigured(s.Etcd) && !s.Objects.SnapshotAttempts.IsFresh(s.Now()) {
 		s.violated("members are removed without a verified snapshot")
+	}
+	if before := s.Objects.State.Existing; p.Existing != nil && p.Existing.Voters > 0 && before.Voters == 0 && helper.IsStoreConfigured(s.Etcd) && !s.Objects.SnapshotAttempts.IsFresh(s.Now()) {
+		s.violated("members of the joined cluster are removed without a verified snapshot")
 	}
 }
 
@@ -418,6 +425,11 @@ func (s *scenario) isRemoved(claim string) bool {
 // checkRemoveMember checks that a member is removed that leaves, and that it does not lead. Before a healthy member is removed as the first one,
 // all members that stay are healthy.
 func (s *scenario) checkRemoveMember(step plan.RemoveMember) {
+	if at := slices.IndexFunc(s.Members, func(m *simulator.Member) bool { return m.ID == step.Member }); at >= 0 && s.IsExisting(s.Members[at]) {
+		s.checkRemoveExisting(step, s.Members[at])
+
+		return
+	}
 	scaleIn := s.Objects.State.ScaleIn
 	if scaleIn == nil || !scaleIn.Removing {
 		s.violated("member %s is removed, and no scale-in is recorded", step.Name)
@@ -446,6 +458,69 @@ func (s *scenario) checkRemoveMember(step plan.RemoveMember) {
 		if member := s.RunningMember(ordinal); member == nil || member.Learner || !s.IsConnected(member) {
 			s.violated("the first member is removed with %d of %d healthy, and member %d is not healthy", healthy, all, ordinal)
 		}
+	}
+}
+
+// checkRemoveExisting checks that a member of the joined cluster is removed that the spec does not name, after a verified snapshot. A voting
+// member is removed only while all members of the Etcd are healthy voting members. The leader is the last one.
+func (s *scenario) checkRemoveExisting(step plan.RemoveMember, removed *simulator.Member) {
+	recorded, others := s.Objects.State.Existing, 0
+	listed := etcdcluster.ListedLeaving(s.acceptedEtcd(), s.Observe())
+	switch {
+	case recorded == nil || recorded.Voters == 0:
+		s.violated("member %s of the joined cluster is removed, and no removal is recorded", step.Name)
+	case !slices.ContainsFunc(listed, func(m etcdcluster.ListedMember) bool { return m.ID == step.Member }):
+		s.violated("member %s of the joined cluster is removed, and the spec names it", step.Name)
+	}
+	if removed.Learner {
+		return
+	}
+	for ordinal := range int(s.Objects.State.Size) {
+		if member := s.RunningMember(ordinal); member == nil || member.Learner || !s.IsConnected(member) {
+			s.violated("member %s of the joined cluster is removed while member %d is not healthy", step.Name, ordinal)
+		}
+	}
+	for _, member := range listed {
+		if !member.Learner && member.ID != step.Member {
+			others++
+		}
+	}
+	if s.Leader == removed.ID && others > 0 {
+		s.violated("the leader %s is removed before %d other members of the joined cluster", step.Name, others)
+	}
+}
+
+// acceptedEtcd is the Etcd with the spec that was accepted last.
+func (s *scenario) acceptedEtcd() *druidv1alpha1.Etcd {
+	etcd := s.Etcd.DeepCopy()
+	if accepted := s.Objects.State.Accepted; accepted != nil && accepted.Spec != nil {
+		etcd.Spec = *accepted.Spec
+	}
+
+	return etcd
+}
+
+// evenTimeout is how long a removal may leave an even number of voting members while the next removal is allowed.
+const evenTimeout = 30 * time.Second
+
+// checkEven checks that the removal of members of the joined cluster does not stop at an even number of voting members. It may stop while
+// a member of the Etcd is not healthy, or no spec is rolled out.
+func (s *scenario) checkEven() {
+	healthy, all := s.Voters()
+	recorded := s.Objects.State.Existing
+	isPaused := all%2 == 1 || s.Leader == 0 || healthy < all || !s.operator.Config.AutoReconcile || recorded == nil || recorded.Voters == 0 ||
+		len(etcdcluster.ListedLeaving(s.acceptedEtcd(), s.Observe())) == 0 || s.runsTwoClusters()
+	for _, pod := range s.Objects.Pods {
+		isPaused = isPaused || !pod.Ready
+	}
+	switch {
+	case isPaused:
+		s.invariants.evenSince = time.Time{}
+	case s.invariants.evenSince.IsZero():
+		s.invariants.evenSince = s.Now()
+	case s.Now().Sub(s.invariants.evenSince) > evenTimeout:
+		s.violated("%d members vote since %s, and no member is removed", all, s.invariants.evenSince.Format("15:04:05"))
+		s.invariants.evenSince = time.Time{}
 	}
 }
 

@@ -68,7 +68,10 @@ func withoutQuorum(v view, p plan.Plan) (plan.Plan, bool) {
 		return decided, true
 	}
 
-	return waitForQuorum(v, p), true
+	decided := waitForQuorum(v, p)
+	decided.WaitsFor += existingHint(v)
+
+	return decided, true
 }
 
 // waitForQuorum waits while members may still start. As soon as all pods are older than MemberStartTimeout, it reports the quorum as lost,

@@ -23,11 +23,11 @@ import (
 // newOperator returns an operator that adds what it does to the trace, and whose writes and steps are checked.
 func (s *scenario) newOperator() *simulator.Operator {
 	operator := simulator.NewOperator(s.Cluster, target.Config{AutoReconcile: true, StoreTimeout: target.DefaultStoreTimeout, EtcdHelper: target.EtcdHelper{Image: "etcd-helper"}})
-	operator.Render = func(t target.Target, p plan.Plan, _ etcdcluster.Observation) (engine.Rendered, error) {
-		return engine.Rendered{Rendering: manifestFor(t.Etcd, t.Accepted, p).Rendering}, nil
+	operator.Render = func(t target.Target, p plan.Plan, o etcdcluster.Observation) (engine.Rendered, error) {
+		return engine.Rendered{Rendering: manifestFor(t.Etcd, t.Accepted, p, etcdcluster.ExistingCluster(t.Etcd, o.State)).Rendering}, nil
 	}
 	operator.Manifest = func(t *target.Target, rendered engine.Rendered) simulator.Manifest {
-		return manifestFor(t.Etcd, t.Accepted, rendered.Plan)
+		return manifestFor(t.Etcd, t.Accepted, rendered.Plan, etcdcluster.ExistingCluster(t.Etcd, s.Objects.State))
 	}
 	operator.OnApply = func(run *engine.Run, manifest simulator.Manifest) {
 		s.acted = true

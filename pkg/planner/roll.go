@@ -127,8 +127,13 @@ func isNoReasonToWait(v view, other, candidate etcdcluster.Member) bool {
 }
 
 // isProtectedByPDB is true for a pod that is not ready, if the PodDisruptionBudget refuses every eviction until more pods are ready. An
-// eviction would never replace such a pod.
+// eviction would never replace such a pod. It is also true for two members next to those of a joined cluster: the PodDisruptionBudget allows no
+// eviction of two pods.
 func isProtectedByPDB(v view, m etcdcluster.Member) bool {
+	if v.joined > 0 && len(v.members) == 2 {
+		return true
+	}
+
 	return !m.Pod.Ready && !etcdcluster.IsQuorate(v.readyPods()+readyPodsOf(v.leaving), len(v.members)+len(v.leaving)) && !metav1.HasAnnotation(v.etcd.ObjectMeta, druidv1alpha1.AllowUnhealthyPodEvictionAnnotation)
 }
 
@@ -178,7 +183,7 @@ func replaceHealthy(v view, p plan.Plan, m etcdcluster.Member) plan.Plan {
 	}
 	p.Reason += ": allowed"
 	if isProtectedByPDB(v, m) {
-		p.Reason += "; the PodDisruptionBudget allows no eviction while fewer than a quorum of pods are ready, so that the pod is deleted"
+		p.Reason += "; the PodDisruptionBudget allows no eviction, so that the pod is deleted"
 		p.Step = deletePod(*m.Pod)
 
 		return p
@@ -285,7 +290,7 @@ func replacing(name string, healthy, after, size int) string {
 // nothing about the first member of an adopted cluster. There, the first member was started alone if a newer pod, also outdated, has
 // another configuration.
 func renderedAlone(v view) *etcdcluster.Member {
-	if len(v.members) < 2 || joinsExisting(v.etcd) || !v.members[0].UsesStore() || !v.members[0].IsOutdated(v.o.StatefulSet) || v.members[0].Pod.HasPreStopHook {
+	if len(v.members) < 2 || joinsExisting(v.etcd, v.o) || !v.members[0].UsesStore() || !v.members[0].IsOutdated(v.o.StatefulSet) || v.members[0].Pod.HasPreStopHook {
 		return nil
 	}
 	first := &v.members[0]

@@ -267,7 +267,7 @@ func planMultiMember(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now ti
 	if isHeld {
 		return held
 	}
-	if decided, is := firstDecision(v, p, correctURLs, startPendingLearner, completeScaleIn, replaceOutdated, waitForMembers, scaleIn, scaleUp); is {
+	if decided, is := firstDecision(v, p, correctURLs, startPendingLearner, completeScaleIn, completeExistingRemoval, replaceOutdated, waitForMembers, removeExisting, scaleIn, scaleUp); is {
 		return decided
 	}
 	p.Stage = plan.StageDone

@@ -209,7 +209,7 @@ const firstMemberTimeout = 5 * time.Minute
 func renderedSize(v view) int32 {
 	count := int32(len(v.members)) // #nosec G115 -- a handful of members
 	last, first := max(v.o.State.Size, count), v.members[0]
-	if last > 1 || restartsLast(v.etcd, first) && !v.o.StatefulSet.HasPreStopHook {
+	if last > 1 || restartsLast(v, first) && !v.o.StatefulSet.HasPreStopHook {
 		return last
 	}
 	if pod := first.Pod; pod != nil && !pod.Deleting && !pod.HasPreStopHook && !first.IsHealthy() {
@@ -240,8 +240,8 @@ func ReturnsToOne(p plan.Plan, etcd *druidv1alpha1.Etcd, o etcdcluster.Observati
 }
 
 // restartsLast is true where the first member restarts after the last one has joined: no sidecar of it can restore a store.
-func restartsLast(etcd *druidv1alpha1.Etcd, first etcdcluster.Member) bool {
-	return joinsExisting(etcd) || !helper.IsStoreConfigured(etcd) && !first.UsesStore()
+func restartsLast(v view, first etcdcluster.Member) bool {
+	return joinsExisting(v.etcd, v.o) || !helper.IsStoreConfigured(v.etcd) && !first.UsesStore()
 }
 
 // hasTimedOut is true if the pod of the first member runs the latest rendered manifests and has not been ready for firstMemberTimeout. A

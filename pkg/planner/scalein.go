@@ -43,6 +43,8 @@ func withLastSize(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) *druidv1a
 	case !helper.ManagesPods(etcd) || o.State.Restore != state.RestoreNone:
 	case hasRemovedMembers(etcd, o):
 		size = o.State.ScaleIn.To
+	case size == 0 && isRemovingExisting(etcd, o):
+		size = last
 	case size > 0 && size < last && etcdcluster.RenderedReplicas(o) == 0:
 		size = last
 	}
@@ -75,7 +77,7 @@ func leavingMembers(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, to int3
 
 // isSingle is true for a cluster that has one member and is to have one.
 func isSingle(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) bool {
-	return etcd.Spec.Replicas == 1 && etcdcluster.RenderedReplicas(o) <= 1 && o.State.ScaleIn == nil && (o.State.Size <= 1 || o.State.Restore != state.RestoreNone)
+	return etcd.Spec.Replicas == 1 && len(etcdcluster.LeavingExisting(etcd)) == 0 && etcdcluster.RenderedReplicas(o) <= 1 && o.State.ScaleIn == nil && (o.State.Size <= 1 || o.State.Restore != state.RestoreNone)
 }
 
 // withoutLeaving returns the view without the members that leave. The quorum counts those that are not removed yet. A member that was removed
@@ -205,6 +207,18 @@ func snapshotBeforeRemoval(v view, p plan.Plan) (plan.Plan, bool) {
 // awaitedBeforeScaleIn is what has to be true before a scale-in begins, and again before the first removal, in addition to what scaleIn needs.
 // Empty: all of it is.
 func awaitedBeforeScaleIn(v view) string {
+	if awaited := awaitedBeforeRemoval(v); awaited != "" {
+		return awaited
+	}
+	if v.joined > 0 {
+		return fmt.Sprintf("the %d members of the joined cluster to be removed: delete them from spec.etcd.bootstrapWithExistingCluster", v.joined)
+	}
+
+	return ""
+}
+
+// awaitedBeforeRemoval is what has to be true before any member is removed. Empty: all of it is.
+func awaitedBeforeRemoval(v view) string {
 	switch {
 	case WaitsForAcceptance(v.etcd, v.o):
 		return acceptHint(v.o)
@@ -212,8 +226,6 @@ func awaitedBeforeScaleIn(v view) string {
 		return "EtcdOpsTask " + v.o.Defragmentation + " to end"
 	case v.o.PeerChangePending && v.o.State.ScaleIn == nil: // a member that leaves may have stopped, and does not change them any more
 		return "the peer URLs of all members to change"
-	case v.joined > 0:
-		return fmt.Sprintf("the %d members of the joined cluster to be removed from etcd (etcdctl member remove)", v.joined)
 	default:
 		return ""
 	}

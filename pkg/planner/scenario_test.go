@@ -109,8 +109,8 @@ func withoutPeerTLS(etcd *druidv1alpha1.Etcd) {
 	metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, druidv1alpha1.PeerTLSAnnotation, druidv1alpha1.PeerTLSOff)
 }
 
-// manifestFor renders an accepted generation under a plan.
-func manifestFor(etcd *druidv1alpha1.Etcd, accepted *state.Accepted, p plan.Plan) simulator.Manifest {
+// manifestFor renders an accepted generation under a plan, with the cluster that the Etcd joins.
+func manifestFor(etcd *druidv1alpha1.Etcd, accepted *state.Accepted, p plan.Plan, existing *druidv1alpha1.BootstrapWithExistingCluster) simulator.Manifest {
 	image, port, podSize := accepted.Defaults.Images.EtcdWrapper, helper.PeerPort(etcd), max(p.ClusterSize, p.PodSize)
 	var tls etcdcluster.MountedTLS
 	if peer := helper.PeerTLS(etcd); peer != nil {
@@ -130,6 +130,10 @@ func manifestFor(etcd *druidv1alpha1.Etcd, accepted *state.Accepted, p plan.Plan
 	}
 	if helper.IsStoreConfigured(etcd) {
 		m.Store = "the store"
+	}
+	if existing != nil {
+		rendered := fmt.Sprintf("-%d-%s", len(existing.Members), strings.Join(existing.ClientEndpoints, "-"))
+		m.Rendering.Checksum, m.Revision, m.ClusterSize = m.Rendering.Checksum+rendered, m.Revision+rendered, m.ClusterSize+int32(len(existing.Members)) // #nosec G115 -- a few members
 	}
 
 	return m

@@ -79,7 +79,7 @@ func planStart(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) plan.Plan {
 	case known == 0 && o.State.Size <= 1:
 		return plan.Plan{
 			Stage: plan.StageCreate, Render: true, Replicas: 1, ClusterSize: 1,
-			Reason:   fmt.Sprintf("0 of %d members exist; the first %s, and the others join it one at a time", etcd.Spec.Replicas, startOf(etcd)),
+			Reason:   fmt.Sprintf("0 of %d members exist; the first %s, and the others join it one at a time", etcd.Spec.Replicas, startOf(etcd, o)),
 			WaitsFor: "member " + helper.MemberName(etcd, 0) + " to be healthy",
 		}
 	case data == 0:
@@ -111,8 +111,8 @@ func startsFirstAlone(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) bool 
 	return etcd.Spec.Replicas == 1 || known == 0 && o.State.Size <= 1
 }
 
-func startOf(etcd *druidv1alpha1.Etcd) string {
-	if joinsExisting(etcd) {
+func startOf(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) string {
+	if joinsExisting(etcd, o) {
 		return "joins the existing cluster alone"
 	}
 
@@ -120,8 +120,8 @@ func startOf(etcd *druidv1alpha1.Etcd) string {
 }
 
 // joinsExisting is true where initial-cluster lists the members of an existing cluster too: no sidecar is rendered with size 1 then.
-func joinsExisting(etcd *druidv1alpha1.Etcd) bool {
-	return etcd.Spec.Etcd.BootstrapWithExistingCluster != nil
+func joinsExisting(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) bool {
+	return etcdcluster.ExistingCluster(etcd, o.State) != nil
 }
 
 // knownMembers is how many members of the cluster have ever run, according to the record and their Leases, or else to their claims. Any of

@@ -86,6 +86,8 @@ type Cluster struct {
 	processes        map[types.UID]*Process
 	brokenImages     map[string]bool
 	foreignData      map[int]bool
+	// existing are the members of the cluster that the Etcd joins, by their ordinals. Nil: it joins none.
+	existing         map[int]*existingMember
 	refusedEvictions int
 	quotaExhausted   bool
 	// refusedAt is when the API server refused a larger request of a claim, by the UID of the claim.
@@ -168,7 +170,7 @@ func (c *Cluster) Tick() bool {
 	}
 	changed := c.endSnapshotCall()
 	components := []func() bool{
-		c.resourceManager, c.statefulSetController, c.podCollector, c.volumeController, c.scheduler, c.kubelet, c.sidecars, c.elect, c.jobs,
+		c.resourceManager, c.statefulSetController, c.podCollector, c.volumeController, c.scheduler, c.kubelet, c.sidecars, c.existingSidecars, c.elect, c.jobs,
 	}
 	for _, act := range components {
 		changed = act() || changed

@@ -27,6 +27,9 @@ func (c *Cluster) Member(ordinal int) *Member {
 // RunningMember returns the member with the ordinal if it runs on its own data and its node is reachable. Nil: it does not.
 func (c *Cluster) RunningMember(ordinal int) *Member {
 	pod, member := c.Objects.PodFor(ordinal), c.Member(ordinal)
+	if existing := c.existing[ordinal]; existing != nil && !existing.stopped {
+		return member
+	}
 	if pod == nil || member == nil || !c.runsEtcd(pod) || c.brokenImages[etcdContainer(pod).Image] || c.volume(ordinal).Member != member.ID ||
 		c.volume(ordinal).Separate {
 		return nil
@@ -138,6 +141,9 @@ func (c *Cluster) areConnected(a, b *Member) bool {
 // canDial is true with an https URL if both pods have peer certificates, and with an http URL if the dialed pod has none.
 func (c *Cluster) canDial(from, to *Member) bool {
 	source, target := c.Objects.PodFor(from.Ordinal), c.Objects.PodFor(to.Ordinal)
+	if source == nil || target == nil {
+		return true // one of them is a member of the existing cluster, which has no pod
+	}
 	if c.StrictPorts && !strings.HasSuffix(to.PeerURLs[0], fmt.Sprintf(":%d", target.PeerPort)) {
 		return false
 	}

@@ -60,7 +60,7 @@ func (c *Cluster) Refresh() {
 func (c *Cluster) isQueried() bool {
 	_, restores := c.Etcd.Annotations[druidv1alpha1.RestoreAnnotation]
 
-	return c.Etcd.Spec.Replicas != 1 || len(c.Members) > 1 || restores || c.Objects.State.ScaleIn != nil
+	return c.Etcd.Spec.Replicas != 1 || len(c.Members) > 1 || restores || c.Objects.State.ScaleIn != nil || etcdcluster.ExistingCluster(c.Etcd, c.Objects.State) != nil
 }
 
 // responses returns what the members respond.
@@ -74,7 +74,7 @@ func (c *Cluster) responses() etcdcluster.EtcdResponses {
 
 func (c *Cluster) queryMembers() etcdcluster.EtcdResponses {
 	responses := etcdcluster.EtcdResponses{
-		Queried: true, Existing: c.Objects.Etcd.Existing, Alarms: c.Objects.Etcd.Alarms, MemberListError: "no member is healthy",
+		Queried: true, Existing: c.existingResponses(), Alarms: c.Objects.Etcd.Alarms, MemberListError: "no member is healthy",
 	}
 	for _, pod := range c.Objects.Pods {
 		if pod.Deleting || pod.Node == "" {
@@ -147,6 +147,9 @@ func (c *Cluster) memberList() []etcdcluster.ListedMember {
 		listed := etcdcluster.ListedMember{ID: member.ID, Learner: member.Learner, PeerURLs: member.PeerURLs}
 		if member.Started {
 			listed.Name = helper.MemberName(c.Etcd, member.Ordinal)
+			if existing := c.existing[member.Ordinal]; existing != nil {
+				listed.Name = existing.name
+			}
 		}
 		list = append(list, listed)
 	}

@@ -65,7 +65,7 @@ func NewOperator(c *Cluster, config target.Config) *Operator {
 }
 
 // Reconcile records the evidence of a quorum, as the care controller does, and reconciles the Etcd of the cluster once. It removes the
-// annotations of consumed requests, and records a success in the status of the Etcd, as the controller does.
+// annotations of consumed requests, and records a success and the joined cluster in the status of the Etcd, as the controller does.
 func (o *Operator) Reconcile() engine.Result {
 	if next := evidence.Next(o.Cluster.Objects.State.Evidence, o.Cluster.observeMembers(), o.Cluster.Now()); next != nil && !o.WithoutCare {
 		o.Cluster.Objects.State.Evidence = next
@@ -84,6 +84,8 @@ func (o *Operator) Reconcile() engine.Result {
 	if engine.IsInterrupted(result.Err) {
 		return result
 	}
+	etcd.Status.BootstrapWithExistingCluster = result.JoinedCluster(etcd.Status, o.Cluster.Now())
+	o.Cluster.recordJoin()
 	if result.Newest != nil && result.Newest.Applied {
 		etcd.Status.ObservedGeneration = new(etcd.Generation)
 		helper.RemoveOperationAnnotations(etcd)
@@ -296,6 +298,9 @@ func ManifestOf(t *target.Target, rendered engine.Rendered) Manifest {
 		Rendering: rendered.Rendering, Revision: hex.EncodeToString(sum[:]), Replicas: rendered.Plan.Replicas, ClusterSize: rendered.Plan.ClusterSize, Remaining: rendered.Plan.Remaining(), HasPreStopHook: max(rendered.Plan.ClusterSize, rendered.Plan.PodSize) > 1,
 		PeerPort: helper.PeerPort(t.Etcd), Store: etcdcluster.StoreFingerprint(template.Spec), EtcdVersion: rendered.Plan.EtcdVersion,
 		CertificatesChecksum: t.RenewedCertificates(),
+	}
+	if existing := rendered.Values.Bootstrap; existing != nil {
+		manifest.ClusterSize += int32(len(existing.Members)) // #nosec G115 -- a few members
 	}
 	for _, container := range template.Spec.Containers {
 		if container.Name == etcdcluster.ContainerEtcd {

@@ -129,8 +129,11 @@ func (c *Cluster) peerURLs(pod *etcdcluster.Pod) []string {
 	return urls
 }
 
-// isEmpty is true when neither a volume nor a Lease records a member.
+// isEmpty is true when neither a volume nor a Lease records a member, and there is no existing cluster to join.
 func (c *Cluster) isEmpty() bool {
+	if len(c.existing) > 0 {
+		return false
+	}
 	for _, volume := range c.Volumes {
 		if volume.Member != 0 {
 			return false

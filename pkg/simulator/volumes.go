@@ -49,6 +49,9 @@ type Volume struct {
 
 // volume returns the volume of the member with the ordinal. Nil: there is none.
 func (c *Cluster) volume(ordinal int) *Volume {
+	if existing := c.existing[ordinal]; existing != nil {
+		return &existing.volume
+	}
 	if claim := c.Objects.ClaimFor(ordinal); claim != nil {
 		return c.Volumes[claim.Name]
 	}

@@ -31,6 +31,8 @@ type State struct {
 	// PodSize is the size for which the pod of the only member was rendered, if that is larger than Size. A scale-in to one member does not
 	// restart it, and the pod template stays until another change. 0: Size.
 	PodSize int32 `json:"podSize,omitempty"`
+	// Existing is the cluster that the Etcd has joined. Nil: it has joined none.
+	Existing *Existing `json:"existing,omitempty"`
 	// InitialClusterToken is the token with which etcd-druid formed an adopted cluster. Empty: the cluster is not adopted.
 	InitialClusterToken string `json:"initialClusterToken,omitempty"`
 	// TLS are the TLS modes that were rendered last. The zero value: not known.
@@ -131,7 +133,7 @@ func decode(text string) (s State, err error) {
 
 // keys are the keys of the record.
 var keys = []string{
-	"version", "accepted", "replicas", "size", "started", "scale", "podSize", "initialClusterToken", "tls", "rotation", "restore", "verified", "retained", "snapshot", "finalSnapshot", "evidence", "handBack", "etcdVersion",
+	"version", "accepted", "replicas", "size", "started", "scale", "podSize", "existing", "initialClusterToken", "tls", "rotation", "restore", "verified", "retained", "snapshot", "finalSnapshot", "evidence", "handBack", "etcdVersion",
 }
 
 // Encode returns the annotations that record the state. The annotation of the store is left out if Store is nil.

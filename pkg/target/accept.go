@@ -82,7 +82,7 @@ func (t *Target) accepted(o etcdcluster.Observation, config Config) *state.Accep
 // recorded one: gardenlet may prune the field, and an administrator may disable the feature gate. A hibernated cluster changes after its
 // wake-up. The version of an image that the spec names is not known, and the members of a joined cluster are not those of the operator.
 func versionFor(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, config Config) string {
-	requested, joins := helper.EtcdVersion(etcd), etcd.Spec.Etcd.BootstrapWithExistingCluster != nil
+	requested, joins := helper.EtcdVersion(etcd), etcdcluster.ExistingCluster(etcd, o.State) != nil
 	running := runningVersion(o, config)
 	switch {
 	case requested != "":

@@ -49,6 +49,11 @@ func (m member) Promote(ctx context.Context, learner uint64) error {
 	return m.write(fmt.Sprintf("promote %x", learner), func() error { return m.Client.Promote(ctx, learner) })
 }
 
+// RemoveMember implements etcdclient.Client.
+func (m member) RemoveMember(ctx context.Context, id uint64) error {
+	return m.write(fmt.Sprintf("remove %x", id), func() error { return m.Client.RemoveMember(ctx, id) })
+}
+
 // RejectWrites implements etcdclient.Client.
 func (m member) RejectWrites(ctx context.Context) (revision int64, err error) {
 	err = m.write("reject writes", func() (err error) {

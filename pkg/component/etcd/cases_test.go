@@ -92,6 +92,7 @@ func inputFor(obj *druidv1alpha1.Etcd) etcd.Input {
 		Etcd:        canonical,
 		Replicas:    canonical.Spec.Replicas,
 		ClusterSize: canonical.Spec.Replicas,
+		Existing:    canonical.Spec.Etcd.BootstrapWithExistingCluster,
 		Defaults:    defaults(),
 	}
 	if spec := canonical.Spec.Backup.Store; spec != nil {

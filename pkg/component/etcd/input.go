@@ -21,6 +21,8 @@ type Input struct {
 	ClusterSize int32
 	// Remaining is the number of members that stay while the others are removed. 0: none is removed.
 	Remaining int32
+	// Existing is the cluster that the members join or have joined. Nil: there is none.
+	Existing *druidv1alpha1.BootstrapWithExistingCluster
 	// PodSize is the number of members for which the pod template is rendered. Numbers below ClusterSize have no effect.
 	PodSize int32
 	// Defaults are the defaults of the operator. Its Images are those of EtcdVersion.

@@ -38,7 +38,7 @@ func ValuesFor(in Input) (Values, error) {
 		PodMembers:       membersFor(etcd, max(in.ClusterSize, in.PodSize)),
 		MembersByAddress: len(etcd.Spec.ExternallyManagedMemberAddresses) > 0,
 		MemberLeaseNames: helper.MemberLeaseNames(etcd, largest(etcd, in)),
-		Bootstrap:        bootstrapFor(etcd),
+		Bootstrap:        bootstrapFor(in.Existing),
 		IPFamilies:       ipFamiliesFor(in.Defaults),
 		Ports:            portsFor(etcd),
 		ClientTLS:        tlsFor(helper.ClientTLS(etcd), in.CADataKeys),

@@ -43,8 +43,7 @@ func additionalPeerURLs(etcd *druidv1alpha1.Etcd, memberName string) []string {
 	return nil
 }
 
-func bootstrapFor(etcd *druidv1alpha1.Etcd) *Bootstrap {
-	bootstrap := etcd.Spec.Etcd.BootstrapWithExistingCluster
+func bootstrapFor(bootstrap *druidv1alpha1.BootstrapWithExistingCluster) *Bootstrap {
 	if bootstrap == nil {
 		return nil
 	}

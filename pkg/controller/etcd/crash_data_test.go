@@ -6,6 +6,7 @@ package etcd_test
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
@@ -125,6 +126,18 @@ var _ = Describe("An operator that crashes at any of its writes", func() {
 			when:      create(3, plaintext, joining),
 			then:      succeededNextTo(1, 3, 4),
 		}),
+		Entry("after a crash while the members of the joined cluster are removed", crashCase{
+			unplanned: true,
+			given:     []func(*kube.Cluster){addExisting, create(3, plaintext, joining, withOtherExisting), recordJoin},
+			when:      removeExisting,
+			then:      hasRemovedExisting(7),
+		}),
+		Entry("after a crash while the members of the joined cluster are removed, with a store", crashCase{
+			unplanned: true,
+			given:     []func(*kube.Cluster){addExisting, create(3, plaintext, withStore, joining, withOtherExisting), recordJoin},
+			when:      removeExisting,
+			then:      hasRemovedExisting(7),
+		}),
 		Entry("after a crash while a quota rejects the expansion of two of three volumes", crashCase{
 			unforeseen: true,
 			given:      []func(*kube.Cluster){create(3, plaintext, withExpandableVolumes)},
@@ -156,6 +169,48 @@ func succeededNextTo(external, members, podsCreated int) func(*kube.Cluster) {
 		Expect(k.EtcdObject().Status.LastOperation).To(HaveField("State", BeEquivalentTo("Succeeded")), "%+v", k.EtcdObject().Status)
 		Expect(k.EtcdCluster().Members()).To(And(HaveLen(external+members), HaveEach(HaveField("Learner", false))))
 		Expect(k.EtcdCluster().ID).To(BeEquivalentTo(0xc1), "no other cluster was formed")
+	}
+}
+
+// addExisting adds the members of the cluster that the Etcd joins. The first one leads.
+func addExisting(k *kube.Cluster) {
+	for i, name := range []string{"old-0", "old-1", "old-2"} {
+		k.AddExternalMember(name, fmt.Sprintf("10.9.0.%d:2379", i+1))
+	}
+}
+
+// withOtherExisting adds the other two members to the cluster of joining.
+func withOtherExisting(etcd *druidv1alpha1.Etcd) {
+	existing := etcd.Spec.Etcd.BootstrapWithExistingCluster
+	for _, name := range []string{"old-1", "old-2"} {
+		existing.Members = append(existing.Members, druidv1alpha1.BootstrapExistingMember{Name: name, PeerURLs: []string{"http://" + name + ":2380"}})
+	}
+}
+
+// recordJoin records the joined cluster in the status, as the care controller does.
+func recordJoin(k *kube.Cluster) {
+	etcd := k.EtcdObject().DeepCopy()
+	etcd.Status.BootstrapWithExistingCluster = &druidv1alpha1.BootstrapWithExistingClusterStatus{JoinedAt: metav1.NewTime(k.Clock.Now())}
+	for _, member := range etcd.Spec.Etcd.BootstrapWithExistingCluster.Members {
+		etcd.Status.BootstrapWithExistingCluster.Members = append(etcd.Status.BootstrapWithExistingCluster.Members, druidv1alpha1.BootstrapJoinedMember(member))
+	}
+	must(k.Client(nil).Status().Update(context.Background(), etcd))
+}
+
+// removeExisting removes the joined cluster from the spec.
+func removeExisting(k *kube.Cluster) {
+	update(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.BootstrapWithExistingCluster = nil })(k)
+}
+
+// hasRemovedExisting expects that only the members of the Etcd are left, and that each of their pods was replaced once.
+func hasRemovedExisting(podsCreated int) func(*kube.Cluster) {
+	return func(k *kube.Cluster) {
+		GinkgoHelper()
+		succeeded(3, podsCreated)(k)
+		Expect(k.EtcdCluster().Members()).To(HaveLen(3))
+		Expect(k.EtcdObject().Status.BootstrapWithExistingCluster).To(BeNil())
+		Expect(fixture.Record(find(k, "druid-"+k.Etcd.Name, &resourcesv1alpha1.ManagedResource{})).Existing).To(BeNil())
+		Expect(k.EtcdObject().Status.Conditions).To(ContainElement(And(HaveField("Type", BeEquivalentTo("ScaleOperationComplete")), HaveField("Reason", "NoScaleOperation"))))
 	}
 }
 

@@ -35,6 +35,7 @@ type Observer interface {
 	Observe(ctx context.Context, etcd *druidv1alpha1.Etcd, request observer.Request) etcdcluster.Observation
 	// Member returns a client of the member in a pod.
 	Member(ctx context.Context, etcd *druidv1alpha1.Etcd, pod etcdcluster.Pod) (etcdclient.Client, error)
+	ExistingMember(ctx context.Context, etcd *druidv1alpha1.Etcd, observation etcdcluster.Observation, address string) (etcdclient.Client, error)
 	// Sidecar returns a client of the sidecar in a pod.
 	Sidecar(ctx context.Context, etcd *druidv1alpha1.Etcd, pod etcdcluster.Pod) (sidecar.Client, error)
 }

@@ -50,6 +50,8 @@ func (r *Reconciler) setStatus(ctx context.Context, next *druidv1alpha1.Etcd, o 
 		r.setOperation(ctx, next, operationFor(run.Target.Stored), o)
 	}
 
+	next.Status.BootstrapWithExistingCluster = o.JoinedCluster(next.Status, r.Clock.Now())
+
 	updated := conditions.Find(next.Status.Conditions, druidv1alpha1.ConditionTypeAllMembersUpdated)
 	store := conditions.Find(next.Status.Conditions, druidv1alpha1.ConditionTypeStoreResolved)
 	scale := conditions.Find(next.Status.Conditions, druidv1alpha1.ConditionTypeScaleOperationComplete)

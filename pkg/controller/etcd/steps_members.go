@@ -56,25 +56,36 @@ func (r *Reconciler) evict(ctx context.Context, etcd *druidv1alpha1.Etcd, step p
 }
 
 func (r *execution) moveLeader(ctx context.Context, run *engine.Run, step plan.MoveLeader, reason string) error {
-	etcd, o := run.Target.Etcd, run.Observation
-	for _, pod := range o.Pods {
-		if pod.UID != step.UID {
-			continue
-		}
-		member, err := r.Observer.Member(ctx, etcd, pod)
-		if err != nil {
-			return err
-		}
-		if err := member.MoveLeader(ctx, step.To); err != nil {
-			logf.FromContext(ctx).Info("Leader transfer failed, retrying", "pod", step.Object, "reason", err.Error())
-			return waitForMembers("Waiting for the member in pod %s to transfer its leadership: %s (%s)", step.Object, err, reason)
-		}
-		r.event(etcd, corev1.EventTypeNormal, "MovedLeader", "The member in pod %s transferred its leadership to member %s: %s", step.Object, etcdcluster.FormatID(step.To), reason)
+	leader, name, err := r.leaderOf(ctx, run, step)
+	if leader == nil || err != nil {
+		return err
+	}
+	if err := leader.MoveLeader(ctx, step.To); err != nil {
+		logf.FromContext(ctx).Info("Leader transfer failed, retrying", "leader", name, "reason", err.Error())
+		return waitForMembers("Waiting for the %s to transfer its leadership: %s (%s)", name, err, reason)
+	}
+	r.event(run.Target.Etcd, corev1.EventTypeNormal, "MovedLeader", "The %s transferred its leadership to member %s: %s", name, etcdcluster.FormatID(step.To), reason)
 
-		return nil
+	return nil
+}
+
+// leaderOf returns a client of the leader, and its name for messages. Nil: its pod is another one by now.
+func (r *execution) leaderOf(ctx context.Context, run *engine.Run, step plan.MoveLeader) (etcdclient.Client, string, error) {
+	etcd, o := run.Target.Etcd, run.Observation
+	if step.Endpoint != "" {
+		leader, err := r.Observer.ExistingMember(ctx, etcd, o, step.Endpoint)
+
+		return leader, "member of the joined cluster at " + step.Endpoint, err
+	}
+	for _, pod := range o.Pods {
+		if pod.UID == step.UID {
+			leader, err := r.Observer.Member(ctx, etcd, pod)
+
+			return leader, "member in pod " + step.Object, err
+		}
 	}
 
-	return nil // it is another pod by now
+	return nil, "", nil
 }
 
 // changeMembership promotes or removes a member.

@@ -165,6 +165,8 @@ func CheckReconciled(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) error 
 		return fmt.Errorf("its CAs are being rotated (%s)", secrets.DescribeRotation(rotation))
 	case !o.ManagedResource.IsApplied():
 		return errors.New("its ManagedResource is not applied")
+	case o.State.Existing != nil && o.State.Existing.Voters > 0:
+		return errors.New("the removal of the members of the joined cluster is not complete")
 	case o.State.ScaleIn != nil:
 		return fmt.Errorf("its scale-in to %d members is not complete", o.State.ScaleIn.To)
 	case etcd.Spec.Replicas > 0 && helper.ManagesPods(etcd) && !isTrue(etcd, druidv1alpha1.ConditionTypeAllMembersUpdated):

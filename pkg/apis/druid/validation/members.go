@@ -26,8 +26,8 @@ const maxSize = 7
 func ValidateSize(etcd *druidv1alpha1.Etcd, last int32) field.ErrorList {
 	path, replicas := field.NewPath("spec", "replicas"), etcd.Spec.Replicas
 	switch {
-	case last == 0 && replicas == 2 && etcd.Spec.Etcd.BootstrapWithExistingCluster != nil:
-		return nil
+	case last <= 1 && replicas == 2 && etcd.Spec.Etcd.BootstrapWithExistingCluster != nil && etcd.Status.BootstrapWithExistingCluster == nil:
+		return nil // the second member has not joined yet
 	case replicas == 0, replicas == last, !helper.ManagesPods(etcd):
 		return nil
 	case replicas < 0, replicas > maxSize, replicas%2 == 0:
