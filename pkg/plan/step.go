@@ -79,7 +79,7 @@ type (
 	// RefreshPod sets an annotation of a pod, so that the kubelet updates the configuration in its volume without delay.
 	RefreshPod struct {
 		Meta
-		// Rendering is the value of the annotation: the checksum of the rendering that contains the configuration.
+		// Rendering is the value of the annotation: the checksum of the rendering that contains the configuration, and since when it is rendered.
 		Rendering string
 	}
 	// UpdatePeerURLs registers peer URLs for the member in the pod. No member restarts.

@@ -246,7 +246,7 @@ func planMultiMember(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now ti
 	v, isPaused := viewOf(etcd, o, count, now).withoutLeaving()
 	p := plan.Plan{
 		Render: true, Replicas: count, ClusterSize: renderedSize(v), PollMembers: v.hasNewPod(),
-		ScaleIn: o.State.ScaleIn, IsScaleInPaused: isPaused, PodSize: podSizeOf(etcd, o),
+		ScaleIn: scaleInToRecord(o, isPaused, now), IsScaleInPaused: isPaused, PodSize: podSizeOf(etcd, o),
 	}
 	if p.PodSize > 0 {
 		p.ClusterSize = 1

@@ -103,6 +103,22 @@ func (v view) withoutLeaving() (view, bool) {
 	return v, false
 }
 
+// scaleInToRecord returns the scale-in that is under way. While it is paused, the kubelet restores the configuration, and nodes send new
+// connections to the members that leave. Afterwards, both begin again.
+func scaleInToRecord(o etcdcluster.Observation, isPaused bool, now time.Time) *state.ScaleIn {
+	recorded := o.State.ScaleIn
+	if recorded == nil || isPaused == recorded.Since.IsZero() {
+		return recorded
+	}
+	changed := *recorded
+	changed.Since, changed.ReadyAt = now, time.Time{}
+	if isPaused {
+		changed.Since = time.Time{}
+	}
+
+	return &changed
+}
+
 // selectRemaining labels the pods of the members that stay. It is the first rule of a recorded scale-in: the client Service does not select a
 // pod that was recreated meanwhile.
 func selectRemaining(v view, p plan.Plan) (plan.Plan, bool) {
@@ -144,7 +160,7 @@ func completeScaleIn(v view, p plan.Plan) (plan.Plan, bool) {
 	}
 
 	continued := continueScaleIn(v, p)
-	if !hasRemovedMembers(v.etcd, v.o) && continued.Step == nil && continued.ScaleIn == v.o.State.ScaleIn {
+	if !hasRemovedMembers(v.etcd, v.o) && continued.Step == nil && continued.ScaleIn == p.ScaleIn {
 		return p, false // what it waits for may need the rules after this one, for example another Secret of the store
 	}
 
@@ -280,14 +296,14 @@ const serviceDelay = 5 * time.Second
 
 // removeMember removes a member that leaves. The kubelet must have the configuration without its URLs, and it must not lead.
 func removeMember(v view, p plan.Plan, next etcdcluster.ListedMember) plan.Plan {
-	recorded := *v.o.State.ScaleIn
-	if !recorded.Removing {
-		if refreshed, is := refreshLeaving(v, p); is {
-			return refreshed
-		}
+	if prepared, waits := prepareRemoval(v, p); waits {
+		return prepared
+	}
+	if !p.ScaleIn.Removing {
 		if before, waits := waitBeforeRemoval(v, p); waits {
 			return before
 		}
+		recorded := *p.ScaleIn
 		recorded.Removing = true
 		p.ScaleIn = &recorded
 	}
@@ -321,11 +337,33 @@ func healthyPods(members []etcdcluster.Member) []types.UID {
 	return uids
 }
 
+// prepareRemoval returns the plan that waits until no removed member can add a learner, and until no node sends new connections to a member that
+// leaves. False: the preparation is complete.
+func prepareRemoval(v view, p plan.Plan) (plan.Plan, bool) {
+	recorded := *p.ScaleIn
+	if recorded.ReadyAt.IsZero() {
+		if refreshed, is := refreshLeaving(v, p); is {
+			return refreshed, true
+		}
+		recorded.ReadyAt = v.now
+		p.ScaleIn = &recorded
+	}
+	if ready := recorded.ReadyAt.Add(serviceDelay); v.now.Before(ready) {
+		p.Reason = fmt.Sprintf("%s; %d members are removed", v.quorumStatus(), len(v.leaving))
+		p.WaitsFor, p.RequeueAfter = "all nodes to send new connections only to the members that stay", ready.Sub(v.now)
+
+		return p, true
+	}
+
+	return p, false
+}
+
 // refreshLeaving lets the kubelet update the configuration in the next pod that leaves. False: it has done so in all of them.
 func refreshLeaving(v view, p plan.Plan) (plan.Plan, bool) {
-	rendering := v.o.StatefulSet.Rendering.Checksum
+	// The rendering is the same after a pause, and the value of the annotation must change for the kubelet.
+	rendering := v.o.StatefulSet.Rendering.Checksum + "-" + strconv.FormatInt(p.ScaleIn.Since.Unix(), 10)
 	for _, pod := range v.o.Pods {
-		if pod.Ordinal >= int(v.o.State.ScaleIn.To) && !pod.Deleting && pod.Refreshed != rendering {
+		if pod.Ordinal >= int(p.ScaleIn.To) && !pod.Deleting && pod.Refreshed != rendering {
 			p.Reason = fmt.Sprintf("%s; the kubelet updates the configuration, with which the sidecar of a removed member adds no learner", v.quorumStatus())
 			p.Step = plan.RefreshPod{Meta: plan.Meta{Object: pod.Name, UID: pod.UID}, Rendering: rendering}
 
@@ -342,16 +380,8 @@ func waitBeforeRemoval(v view, p plan.Plan) (plan.Plan, bool) {
 	if p.WaitsFor = awaitedBeforeScaleIn(v); p.WaitsFor != "" {
 		return p, true
 	}
-	if before, waits := snapshotBeforeRemoval(v, p); waits {
-		return before, true
-	}
-	if ready := v.o.State.ScaleIn.Since.Add(serviceDelay); v.now.Before(ready) {
-		p.WaitsFor, p.RequeueAfter = "all nodes to send new connections only to the members that stay", ready.Sub(v.now)
 
-		return p, true
-	}
-
-	return p, false
+	return snapshotBeforeRemoval(v, p)
 }
 
 // podSizeOf returns the size for which the template of the only pod is rendered after a scale-in to one member, see State.PodSize. The pod is
