@@ -332,7 +332,9 @@ func (s *scenario) checkStep(step plan.Step) func() {
 		s.checkDeleteClaim(step)
 	case plan.RemoveMember:
 		s.checkRemoveMember(step)
-	case plan.SelectPod, plan.RefreshPod, plan.MoveLeader, plan.PromoteMember, plan.UpdatePeerURLs, plan.VerifyRestore, plan.DeleteRestoreJob, plan.InspectClaim, plan.ReleaseVolume, plan.RetainVolume, plan.ResetLease, plan.RecreateStatefulSet, plan.RequestReconcile, plan.TakeSnapshot:
+	case plan.MoveLeader:
+		s.checkMoveLeader(step)
+	case plan.SelectPod, plan.RefreshPod, plan.PromoteMember, plan.UpdatePeerURLs, plan.VerifyRestore, plan.DeleteRestoreJob, plan.InspectClaim, plan.ReleaseVolume, plan.RetainVolume, plan.ResetLease, plan.RecreateStatefulSet, plan.RequestReconcile, plan.TakeSnapshot:
 	}
 	before, all := s.Voters()
 	keepsWrites := s.checkStepKeepsWrites(step)
@@ -447,8 +449,8 @@ func (s *scenario) checkRemoveMember(step plan.RemoveMember) {
 		case s.Leader == member.ID:
 			s.violated("the leader %d is removed", member.Ordinal)
 		}
-		if pod := s.Objects.PodFor(member.Ordinal); member.Ordinal >= int(scaleIn.To) && pod != nil && pod.Refreshed == "" && !pod.Deleting {
-			s.steps["RemoveMember without a guard"]++
+		if pod := s.Objects.PodFor(member.Ordinal); member.ID == step.Member && !s.hasLeft(pod) {
+			s.violated("member %d is removed, and its sidecar can add it again", member.Ordinal)
 		}
 	}
 	if all != int(s.Objects.State.Size) {
@@ -458,6 +460,32 @@ func (s *scenario) checkRemoveMember(step plan.RemoveMember) {
 		if member := s.RunningMember(ordinal); member == nil || member.Learner || !s.IsConnected(member) {
 			s.violated("the first member is removed with %d of %d healthy, and member %d is not healthy", healthy, all, ordinal)
 		}
+	}
+}
+
+// hasLeft is true for a pod in whose configuration its member has no advertised URLs.
+func (s *scenario) hasLeft(pod *etcdcluster.Pod) bool {
+	remaining := s.Process(pod.UID).Remaining
+
+	return remaining > 0 && pod.Ordinal >= int(remaining)
+}
+
+// checkMoveLeader checks that the leadership is transferred to a healthy voting member of the Etcd, which does not leave.
+func (s *scenario) checkMoveLeader(step plan.MoveLeader) {
+	at := slices.IndexFunc(s.Members, func(m *simulator.Member) bool { return m.ID == step.To })
+	if at < 0 {
+		s.violated("the leadership is transferred to %x, which is no member", step.To)
+
+		return
+	}
+	to, scaleIn := s.Members[at], s.Objects.State.ScaleIn
+	switch {
+	case to.Learner || s.RunningMember(to.Ordinal) == nil || !s.IsConnected(to):
+		s.violated("the leadership is transferred to member %d, which is no healthy voting member", to.Ordinal)
+	case s.IsExisting(to):
+		s.violated("the leadership is transferred to a member of the joined cluster")
+	case scaleIn != nil && scaleIn.Removing && to.Ordinal >= int(scaleIn.To):
+		s.violated("the leadership is transferred to member %d, which leaves", to.Ordinal)
 	}
 }
 
