@@ -61,20 +61,20 @@ func (r *reader) queryEtcd(ctx context.Context) {
 		r.addAlarms(result.alarms)
 	}
 	r.readMemberList(ctx, results)
-	r.queryLeaving(ctx)
+	r.queryListedExisting(ctx)
 	r.results = results
 }
 
-// queryLeaving requests the status of the members of the joined cluster that are removed, at the client URLs that they advertise: a client
-// endpoint may belong to several members. The leader transfers its leadership before it is removed.
-func (r *reader) queryLeaving(ctx context.Context) {
+// queryListedExisting requests the status of the voting members of the joined cluster at the client URLs that they advertise: a client endpoint may
+// belong to several members. The plan depends on the health of each of them, and a leader transfers its leadership before it is removed.
+func (r *reader) queryListedExisting(ctx context.Context) {
 	if !r.queryExisting || r.isInvalid {
 		return
 	}
 	var urls []string
-	for _, listed := range etcdcluster.ListedLeaving(r.etcd, r.observation) {
+	for _, listed := range r.observation.Etcd.MemberList {
 		isKnown := slices.ContainsFunc(r.observation.Etcd.Existing, func(e etcdcluster.EndpointStatus) bool { return e.MemberID == listed.ID })
-		if !listed.Learner && !isKnown {
+		if !listed.Learner && !isKnown && etcdcluster.IsOfExisting(r.etcd, listed.Name) {
 			urls = append(urls, listed.ClientURLs...)
 		}
 	}
