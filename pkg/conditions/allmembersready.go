@@ -13,14 +13,14 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/peers"
 )
 
-// AllMembersReady is True if every desired member is healthy.
+// AllMembersReady is True if every desired member is healthy, and every member that votes until it is removed.
 func AllMembersReady(in Input) *druidv1alpha1.Condition {
 	members := in.members()
 	if len(members) == 0 {
 		return condition(druidv1alpha1.ConditionTypeAllMembersReady, druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonNoMembersInStatus,
 			"No member has been seen yet"+podProblems(in))
 	}
-	if len(namesWith(members, druidv1alpha1.EtcdMemberStatusReady)) == in.size() {
+	if len(namesWith(members, druidv1alpha1.EtcdMemberStatusReady)) == int(in.size()) {
 		return condition(druidv1alpha1.ConditionTypeAllMembersReady, druidv1alpha1.ConditionTrue, druidv1alpha1.ReasonAllMembersReady,
 			"All members are healthy")
 	}
@@ -40,7 +40,7 @@ func (in Input) notReady(members []memberWithState) []string {
 		states[member.Name] = member
 	}
 	var sentences []string
-	for _, name := range helper.MemberNames(in.Etcd, in.Etcd.Spec.Replicas) {
+	for _, name := range helper.MemberNames(in.Etcd, in.size()) {
 		member, known := states[name]
 		switch {
 		case !known:

@@ -21,7 +21,7 @@ func BootstrappedWithExistingCluster(in Input) *druidv1alpha1.Condition {
 		return nil
 	}
 	members := in.members()
-	if in.size() > 0 && len(namesWith(members, druidv1alpha1.EtcdMemberStatusReady)) == in.size() {
+	if in.size() > 0 && len(namesWith(members, druidv1alpha1.EtcdMemberStatusReady)) == int(in.size()) {
 		return condition(conditionType, druidv1alpha1.ConditionTrue, druidv1alpha1.ReasonBootstrapSucceeded, "All members have joined the existing cluster")
 	}
 

@@ -30,10 +30,10 @@ type memberWithState struct {
 	MemberState
 }
 
-// members returns the desired members with a known state.
+// members returns the members with a known state, see size.
 func (in Input) members() []memberWithState {
 	var withState []memberWithState
-	for _, member := range etcdcluster.MembersFor(in.Etcd, in.Observation) {
+	for _, member := range etcdcluster.MembersOf(in.Etcd, in.Observation, in.size()) {
 		if state, known := StateOf(member, in.Thresholds, in.Now); known {
 			withState = append(withState, memberWithState{member, state})
 		}
@@ -54,7 +54,20 @@ func namesWith(members []memberWithState, status druidv1alpha1.EtcdMemberConditi
 	return names
 }
 
-func (in Input) size() int { return int(in.Etcd.Spec.Replicas) }
+// size is the number of desired members, and of those with higher ordinals that vote until they are removed.
+func (in Input) size() int32 {
+	size := in.Etcd.Spec.Replicas
+	if size == 0 {
+		return 0
+	}
+	for _, member := range etcdcluster.MembersOf(in.Etcd, in.Observation, max(size, etcdcluster.RenderedReplicas(in.Observation))) {
+		if listed := member.Listed; listed != nil && !listed.Learner && member.Ordinal >= int(size) {
+			size = int32(member.Ordinal) + 1 // #nosec G115 -- an ordinal
+		}
+	}
+
+	return size
+}
 
 func (in Input) isHibernated() bool { return helper.IsHibernated(in.Etcd) }
 

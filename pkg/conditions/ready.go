@@ -25,7 +25,7 @@ func Ready(in Input) *druidv1alpha1.Condition {
 	unknown := namesWith(members, druidv1alpha1.EtcdMemberStatusUnknown)
 	voters := VotersFor(in.Etcd, in.Observation)
 	quorum := fmt.Sprintf("%d of %d members are healthy, the quorum is %d", len(healthy), voters, etcdcluster.QuorumOf(voters))
-	if voters < in.size() {
+	if voters < int(in.size()) {
 		quorum += fmt.Sprintf("; the others of %d are not voting members yet", in.size())
 	}
 	switch {

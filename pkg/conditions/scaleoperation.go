@@ -11,25 +11,53 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
 
-// ScaleOperationComplete is False while members are added to a cluster or removed from it. The operator writes False before it removes the
-// first member. A hibernation keeps the condition. Nil: no member ran yet.
+// ScaleOperationComplete is False while members are added to a cluster or removed from it. The operator writes ScalingIn or
+// BootstrapMembersRemoval before it removes the first member. Before, the reason is RemovalPending: the API server still accepts the previous
+// spec. A hibernation keeps the condition. Nil: no member ran yet.
 func ScaleOperationComplete(in Input) *druidv1alpha1.Condition {
 	const conditionType = druidv1alpha1.ConditionTypeScaleOperationComplete
 	running, size := etcdcluster.RenderedReplicas(in.Observation), in.Etcd.Spec.Replicas
 	scaleIn, last := in.Observation.State.ScaleIn, in.Observation.State.Size
-	leaving := etcdcluster.LeavingExisting(in.Etcd)
+	incomplete := func(reason, format string, args ...any) *druidv1alpha1.Condition {
+		return condition(conditionType, druidv1alpha1.ConditionFalse, reason, fmt.Sprintf(format, args...))
+	}
+	leaving, existing := etcdcluster.LeavingExisting(in.Etcd), in.Observation.State.Existing
 	switch {
-	case len(leaving) > 0 && running > 0:
-		return condition(conditionType, druidv1alpha1.ConditionFalse, druidv1alpha1.ReasonBootstrapMembersRemoval, fmt.Sprintf("%d members of the joined cluster are removed", len(leaving)))
+	case running > 0 && len(leaving) > 0 && existing != nil && existing.Voters > 0:
+		return incomplete(druidv1alpha1.ReasonBootstrapMembersRemoval, "%d members of the joined cluster are removed", len(leaving))
 	case scaleIn != nil:
-		return condition(conditionType, druidv1alpha1.ConditionFalse, druidv1alpha1.ReasonScalingIn, fmt.Sprintf("The cluster is scaled in from %d to %d members", last, scaleIn.To))
+		return incomplete(druidv1alpha1.ReasonScalingIn, "The cluster is scaled in from %d to %d members", last, scaleIn.To)
 	case running == 0 || in.isHibernated():
 		return Find(in.Etcd.Status.Conditions, conditionType)
 	case running <= size && size < last: // not all members were added, and no member has to be removed
-		return condition(conditionType, druidv1alpha1.ConditionFalse, druidv1alpha1.ReasonScalingIn, fmt.Sprintf("%d of %d members have been started, and the cluster is to have %d", running, last, size))
-	case running < size && len(in.Etcd.Spec.ExternallyManagedMemberAddresses) == 0:
-		return condition(conditionType, druidv1alpha1.ConditionFalse, druidv1alpha1.ReasonScalingOut, fmt.Sprintf("%d of %d members have been started", running, size))
-	default:
-		return condition(conditionType, druidv1alpha1.ConditionTrue, druidv1alpha1.ReasonNoScaleOperation, "No member is added or removed")
+		return incomplete(druidv1alpha1.ReasonScalingIn, "%d of %d members have been started, and the cluster is to have %d", running, last, size)
+	case len(in.Etcd.Spec.ExternallyManagedMemberAddresses) > 0:
+	case running < size:
+		return incomplete(druidv1alpha1.ReasonScalingOut, "%d of %d members have been started", running, size)
+	case running > size:
+		return incomplete(druidv1alpha1.ReasonRemovalPending, "%d of %d members are to be removed, and no member was removed yet", running-size, running)
+	case len(leaving) > 0:
+		return incomplete(druidv1alpha1.ReasonRemovalPending, "%d members of the joined cluster are to be removed, and no member was removed yet", len(leaving))
+	case isScalingOut(in) && listedVoters(in) < int(size):
+		return incomplete(druidv1alpha1.ReasonScalingOut, "%d of %d members vote", listedVoters(in), size)
 	}
+
+	return condition(conditionType, druidv1alpha1.ConditionTrue, druidv1alpha1.ReasonNoScaleOperation, "No member is added or removed")
+}
+
+// isScalingOut is true if members were added and not all of them were voting members before. A member that joins again with a new volume does not
+// begin a scale operation.
+func isScalingOut(in Input) bool {
+	before := Find(in.Etcd.Status.Conditions, druidv1alpha1.ConditionTypeScaleOperationComplete)
+
+	return before != nil && before.Reason == druidv1alpha1.ReasonScalingOut
+}
+
+// listedVoters returns the number of voting members of the Etcd in the member list. 0: there is no list.
+func listedVoters(in Input) int {
+	if len(in.Observation.Etcd.MemberList) == 0 {
+		return 0
+	}
+
+	return VotersFor(in.Etcd, in.Observation)
 }

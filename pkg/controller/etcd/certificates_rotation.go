@@ -66,7 +66,8 @@ func (r *execution) verifyHandshakes(ctx context.Context, run *engine.Run) strin
 		}
 	}
 	o := r.Observer.Observe(ctx, run.Target.Etcd, request)
-	for ordinal := range int(run.Target.Etcd.Spec.Replicas) {
+	// Members that a scale-in removes vote until then.
+	for ordinal := range int(max(run.Target.Etcd.Spec.Replicas, etcdcluster.RenderedReplicas(run.Observation))) {
 		name := helper.MemberName(run.Target.Etcd, ordinal)
 		before, now := run.Observation.PodFor(ordinal), o.PodFor(ordinal)
 		response := o.Etcd.Endpoint(ordinal)

@@ -56,7 +56,8 @@ func (r *Reconciler) setStatus(ctx context.Context, next *druidv1alpha1.Etcd, o 
 	store := conditions.Find(next.Status.Conditions, druidv1alpha1.ConditionTypeStoreResolved)
 	scale := conditions.Find(next.Status.Conditions, druidv1alpha1.ConditionTypeScaleOperationComplete)
 	if run.Observed {
-		updated, scale = r.setObserved(run, next)
+		updated = r.setObserved(run, next)
+		scale = conditions.ScaleOperationComplete(r.inputOf(o.Current(), next))
 	}
 	final := conditions.Find(next.Status.Conditions, druidv1alpha1.ConditionTypeFinalSnapshotTaken)
 	for _, run := range []*engine.Run{o.Newest, o.Accepted} {
@@ -97,10 +98,17 @@ func (r *Reconciler) emitEvents(before, after *druidv1alpha1.Etcd, emitted strin
 	}
 }
 
-// setObserved sets what follows from the observation alone, and returns the conditions AllMembersUpdated and ScaleOperationComplete.
-func (r *Reconciler) setObserved(run *engine.Run, next *druidv1alpha1.Etcd) (updated, scale *druidv1alpha1.Condition) {
+// inputOf returns the input of conditions that follow from a run.
+func (r *Reconciler) inputOf(run *engine.Run, next *druidv1alpha1.Etcd) conditions.Input {
 	canonical := run.Target.Etcd.DeepCopy()
 	next.Status.DeepCopyInto(&canonical.Status)
+	return conditions.Input{Etcd: canonical, Observation: run.Observation, Now: r.Clock.Now()}
+}
+
+// setObserved sets what follows from the observation alone, and returns the condition AllMembersUpdated.
+func (r *Reconciler) setObserved(run *engine.Run, next *druidv1alpha1.Etcd) *druidv1alpha1.Condition {
+	in := r.inputOf(run, next)
+	canonical := in.Etcd
 	counts := conditions.CountsFor(canonical, run.Observation)
 	next.Status.Replicas, next.Status.CurrentReplicas, next.Status.ReadyReplicas = counts.Replicas, counts.CurrentReplicas, counts.ReadyReplicas
 	next.Status.Ready = new(counts.Ready)
@@ -112,8 +120,7 @@ func (r *Reconciler) setObserved(run *engine.Run, next *druidv1alpha1.Etcd) (upd
 			Name:       run.Observation.StatefulSet.Name,
 		}
 	}
-	in := conditions.Input{Etcd: canonical, Observation: run.Observation, Now: r.Clock.Now()}
-	return conditions.AllMembersUpdated(in), conditions.ScaleOperationComplete(in)
+	return conditions.AllMembersUpdated(in)
 }
 
 // operationFor returns Create until an Etcd has been rolled out for the first time. An operation that has ended keeps its type.

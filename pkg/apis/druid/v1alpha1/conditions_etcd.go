@@ -160,6 +160,8 @@ const (
 	ReasonScalingIn = "ScalingIn"
 	// ReasonBootstrapMembersRemoval means that members of the joined cluster are removed.
 	ReasonBootstrapMembersRemoval = "BootstrapMembersRemoval"
+	// ReasonRemovalPending means that members are to be removed, and none was removed yet. The previous spec is still valid.
+	ReasonRemovalPending = "RemovalPending"
 	// ReasonScalingOut means that members are added.
 	ReasonScalingOut = "ScalingOut"
 	// ReasonNoScaleOperation means that no member is added or removed.
