@@ -15,6 +15,9 @@ import (
 // response: the member is reachable and rejects the call.
 var ErrUnreachable = errors.New("member does not answer")
 
+// ErrQuorumUnsafe is the reason of etcd to refuse the removal of a member: too few of the other members are healthy.
+var ErrQuorumUnsafe = errors.New("the other members would have no quorum")
+
 // Client calls one member. Each call ends after the timeout of the Connector or with its context, whichever is first.
 type Client interface {
 	// Status returns the status of the endpoint and the alarms, and whether a linearizable read succeeds. The caller sets

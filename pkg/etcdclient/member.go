@@ -219,11 +219,15 @@ func (m *member) Promote(ctx context.Context, learner uint64) error {
 func (m *member) RemoveMember(ctx context.Context, id uint64) error {
 	ctx, cancel := context.WithTimeout(ctx, m.callTimeout)
 	defer cancel()
-	if _, err := m.etcd.MemberRemove(ctx, id); err != nil && !errors.Is(err, rpctypes.ErrMemberNotFound) {
+	_, err := m.etcd.MemberRemove(ctx, id)
+	switch {
+	case err == nil, errors.Is(err, rpctypes.ErrMemberNotFound):
+		return nil
+	case errors.Is(err, rpctypes.ErrUnhealthy), errors.Is(err, rpctypes.ErrMemberNotEnoughStarted):
+		return fmt.Errorf("%w: %w", ErrQuorumUnsafe, explain("removing the member", err))
+	default:
 		return explain("removing the member", err)
 	}
-
-	return nil
 }
 
 // HashKV implements Client.

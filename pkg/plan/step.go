@@ -99,7 +99,11 @@ type (
 		Size int64
 	}
 	// DeleteClaim deletes a claim of a cluster that is restored from its backup store, or of a member that was removed from etcd.
-	DeleteClaim struct{ Meta }
+	DeleteClaim struct {
+		Meta
+		// IsRemoved is true for the claim of a member that was removed from etcd.
+		IsRemoved bool
+	}
 	// VerifyRestore creates the Job that restores the newest snapshots next to the volumes that a restore would delete. Its UID is that of
 	// the Etcd.
 	VerifyRestore struct{ Meta }

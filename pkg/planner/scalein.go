@@ -264,7 +264,7 @@ func continueScaleIn(v view, p plan.Plan) plan.Plan {
 	p.Reason = fmt.Sprintf("%s; the removed members stop, and their volumes are deleted", v.quorumStatus())
 	for _, claim := range v.o.Claims {
 		if claim.Ordinal >= int(recorded.To) && claim.Exists && !claim.Deleting {
-			p.Step = plan.DeleteClaim{Meta: plan.Meta{Object: claim.Name, UID: claim.UID}}
+			p.Step = plan.DeleteClaim{Meta: plan.Meta{Object: claim.Name, UID: claim.UID}, IsRemoved: true}
 
 			return p
 		}

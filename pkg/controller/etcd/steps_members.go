@@ -132,10 +132,11 @@ func (r *execution) updatePeerURLs(ctx context.Context, run *engine.Run, step pl
 }
 
 // removeMember requests the removal of a member from the healthy members, one after the other, until one succeeds. Before, the status must
-// contain the condition ScaleOperationComplete with the status False: another controller may depend on it.
+// report the removal in the condition ScaleOperationComplete: another controller may depend on it.
 func (r *execution) removeMember(ctx context.Context, run *engine.Run, step plan.RemoveMember, reason string) error {
 	etcd, o := run.Target.Etcd, run.Observation
-	if condition := conditions.Find(run.Target.Stored.Status.Conditions, druidv1alpha1.ConditionTypeScaleOperationComplete); condition == nil || condition.Status != druidv1alpha1.ConditionFalse {
+	condition := conditions.Find(run.Target.Stored.Status.Conditions, druidv1alpha1.ConditionTypeScaleOperationComplete)
+	if condition == nil || condition.Reason != druidv1alpha1.ReasonScalingIn && condition.Reason != druidv1alpha1.ReasonBootstrapMembersRemoval {
 		return waitForMembers("Waiting for the condition %s to report the removal of member %s (%s)", druidv1alpha1.ConditionTypeScaleOperationComplete, step.Name, reason)
 	}
 	if err := r.compareData(ctx, etcd, o, step.Compare); err != nil {
@@ -147,6 +148,9 @@ func (r *execution) removeMember(ctx context.Context, run *engine.Run, step plan
 		return err
 	case refusal != nil:
 		logf.FromContext(ctx).Info("Removal of the member failed, retrying", "member", step.Name, "reason", refusal.Error())
+		if errors.Is(refusal, etcdclient.ErrQuorumUnsafe) {
+			return plan.Failed(druidv1alpha1.ErrorCodeQuorumUnsafeMemberRemoval, fmt.Errorf("removal of member %s: %w (%s)", step.Name, refusal, reason))
+		}
 
 		return waitForMembers("Waiting for the removal of member %s: %s (%s)", step.Name, refusal, reason)
 	}

@@ -73,6 +73,8 @@ const (
 	ErrorCodeDeleteSecrets ErrorCode = "ERR_DELETE_SECRETS" // #nosec G101 -- an error code
 	// ErrorCodeStep is a step of the plan that failed, such as the eviction of a pod.
 	ErrorCodeStep ErrorCode = "ERR_STEP"
+	// ErrorCodeQuorumUnsafeMemberRemoval is the removal of a member that etcd refuses, because the other members would have no quorum.
+	ErrorCodeQuorumUnsafeMemberRemoval ErrorCode = "ERR_QUORUM_UNSAFE_MEMBER_REMOVAL"
 	// ErrorCodeReconcileLoop is an Etcd whose reconciliations wrote or conflicted more than 30 times within a minute without a new
 	// observation; the operator backs off.
 	ErrorCodeReconcileLoop ErrorCode = "ERR_RECONCILE_LOOP"

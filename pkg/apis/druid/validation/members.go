@@ -31,7 +31,12 @@ func ValidateSize(etcd *druidv1alpha1.Etcd, last int32) field.ErrorList {
 	case replicas == 0, replicas == last, !helper.ManagesPods(etcd):
 		return nil
 	case replicas < 0, replicas > maxSize, replicas%2 == 0:
-		return field.ErrorList{field.Invalid(path, replicas, "must be 0, 1, 3, 5 or 7: an even number tolerates no more failures than the odd one below it")}
+		message := "must be 0, 1, 3, 5 or 7: an even number tolerates no more failures than the odd one below it"
+		if replicas == 2 {
+			message += "; set 1, or set 3 to tolerate a failure. 2 is valid only for a new Etcd with spec.etcd.bootstrapWithExistingCluster"
+		}
+
+		return field.ErrorList{field.Invalid(path, replicas, message)}
 	}
 
 	return nil
