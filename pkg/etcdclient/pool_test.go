@@ -17,6 +17,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	testclock "k8s.io/utils/clock/testing"
@@ -142,6 +143,22 @@ var _ = Describe("Pool", func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(alarms).To(Equal([]etcdcluster.Alarm{{MemberID: 10276657743932975437, Type: "NOSPACE"}}))
 	})
+
+	DescribeTable("removes a member",
+		func(removeError error, isUnsafe, succeeds bool) {
+			s := serve(nil)
+			s.removeError = removeError
+			err := connect(etcdclient.Target{Address: s.address}).RemoveMember(ctx, 6)
+			Expect(s.removed).To(BeEquivalentTo(6))
+			Expect(err == nil).To(Equal(succeeds))
+			Expect(errors.Is(err, etcdclient.ErrQuorumUnsafe)).To(Equal(isUnsafe))
+		},
+		Entry("of the cluster", nil, false, true),
+		Entry("which is not in the list any more", rpctypes.ErrGRPCMemberNotFound, false, true),
+		Entry("unless too few of the others are connected", rpctypes.ErrGRPCUnhealthy, true, false),
+		Entry("unless too few of the others have started", rpctypes.ErrGRPCMemberNotEnoughStarted, true, false),
+		Entry("unless etcd refuses it for another reason", rpctypes.ErrGRPCPermissionDenied, false, false),
+	)
 
 	It("reads the member list with a quorum", func() {
 		s := serve(nil)

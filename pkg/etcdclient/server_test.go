@@ -37,17 +37,20 @@ type server struct {
 	etcdserverpb.UnimplementedLeaseServer
 	etcdserverpb.UnimplementedAuthServer
 
-	address      string
-	status       *etcdserverpb.StatusResponse
-	rangeError   error
-	hang         bool
-	authEnabled  bool
-	authError    error
-	members      []*etcdserverpb.Member
-	movedTo      uint64
-	updated      uint64
-	peerURLs     []string
-	promoted     uint64
+	address     string
+	status      *etcdserverpb.StatusResponse
+	rangeError  error
+	hang        bool
+	authEnabled bool
+	authError   error
+	members     []*etcdserverpb.Member
+	movedTo     uint64
+	updated     uint64
+	peerURLs    []string
+	promoted    uint64
+	removed     uint64
+	// removeError is why no member is removed. Nil: each removal succeeds.
+	removeError  error
 	defragmented int
 	// alarms are the alarms that are raised.
 	alarms []raisedAlarm
@@ -209,6 +212,12 @@ func (s *server) MemberPromote(_ context.Context, request *etcdserverpb.MemberPr
 	s.promoted = request.ID
 
 	return &etcdserverpb.MemberPromoteResponse{}, nil
+}
+
+func (s *server) MemberRemove(_ context.Context, request *etcdserverpb.MemberRemoveRequest) (*etcdserverpb.MemberRemoveResponse, error) {
+	s.removed = request.ID
+
+	return &etcdserverpb.MemberRemoveResponse{}, s.removeError
 }
 
 func (s *server) MemberUpdate(_ context.Context, request *etcdserverpb.MemberUpdateRequest) (*etcdserverpb.MemberUpdateResponse, error) {

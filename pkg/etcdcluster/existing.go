@@ -53,15 +53,16 @@ func ExistingCluster(etcd *druidv1alpha1.Etcd, recorded state.State) *druidv1alp
 		union = bootstrap.DeepCopy()
 	}
 	// The order is that of the status, in which they were rendered before.
-	members, others := []druidv1alpha1.BootstrapExistingMember(nil), union.Members
+	var members []druidv1alpha1.BootstrapExistingMember
 	for _, joined := range etcd.Status.BootstrapWithExistingCluster.Members {
 		member := druidv1alpha1.BootstrapExistingMember(joined)
-		if at := slices.IndexFunc(others, func(m druidv1alpha1.BootstrapExistingMember) bool { return m.Name == joined.Name }); at >= 0 {
-			member, others = others[at], slices.Delete(others, at, at+1)
+		if at := slices.IndexFunc(union.Members, func(m druidv1alpha1.BootstrapExistingMember) bool { return m.Name == joined.Name }); at >= 0 {
+			member = union.Members[at]
+			union.Members = slices.Delete(union.Members, at, at+1)
 		}
 		members = append(members, member)
 	}
-	union.Members = slices.Concat(members, others)
+	union.Members = slices.Concat(members, union.Members)
 	if recorded.Existing != nil {
 		union.ClientEndpoints = recorded.Existing.ClientEndpoints
 	}

@@ -65,8 +65,8 @@ func (r *reader) queryEtcd(ctx context.Context) {
 	r.results = results
 }
 
-// queryListedExisting requests the status of the voting members of the joined cluster at the client URLs that they advertise: a client endpoint may
-// belong to several members. The plan depends on the health of each of them, and a leader transfers its leadership before it is removed.
+// queryListedExisting requests the status of the voting members of the joined cluster at the client URLs that they advertise. A client endpoint may
+// belong to more than one member. The plan depends on the health of each member. A leader transfers its leadership before it is removed.
 func (r *reader) queryListedExisting(ctx context.Context) {
 	if !r.queryExisting || r.isInvalid {
 		return

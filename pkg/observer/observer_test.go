@@ -535,6 +535,26 @@ var _ = Describe("Observer", func() {
 			Expect(observed.Members).To(HaveLen(3), "the Etcd's own members are separate")
 		})
 
+		It("queries the members of the joined cluster at the client URLs that they advertise, with the recorded client endpoint", func() {
+			etcd.Status.BootstrapWithExistingCluster = &druidv1alpha1.BootstrapWithExistingClusterStatus{Members: []druidv1alpha1.BootstrapJoinedMember{{Name: "old-0"}, {Name: "old-1"}}}
+			annotations, err := state.State{Existing: &state.Existing{ClientEndpoints: []string{"http://old-0.example.com:2379"}}}.Encode()
+			Expect(err).NotTo(HaveOccurred())
+			objects = append(objects, &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Name: "druid-main", Namespace: "demo", Annotations: annotations}})
+			members.AddMember(0x11, "old-0", "old-0.example.com:2379")
+			members.AddMember(0x12, "old-1", "old-1.example.com:2379")
+			o := newObserver()
+			observed := o.Observe(ctx, etcd, observer.Request{QueryEtcd: true, QueryExisting: true})
+			Expect(observed.Etcd.Existing).To(HaveExactElements(
+				And(HaveField("Healthy", true), HaveField("MemberID", BeEquivalentTo(0x11)), HaveField("Endpoint", "old-0.example.com:2379")),
+				And(HaveField("Healthy", true), HaveField("MemberID", BeEquivalentTo(0x12)), HaveField("Endpoint", "old-1.example.com:2379")),
+			))
+			client, err := o.ExistingMember(ctx, etcd, observed, "old-1.example.com:2379")
+			Expect(err).NotTo(HaveOccurred())
+			status, _, err := client.Status(ctx)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(status.MemberID).To(BeEquivalentTo(0x12))
+		})
+
 		It("is not queried without a request for it", func() {
 			Expect(newObserver().Observe(ctx, etcd, observer.Request{}).Etcd.Queried).To(BeFalse())
 			Expect(members.Calls()).To(BeZero())

@@ -31,8 +31,8 @@ import (
 //  6. If the member list has had none of the members for existingQuietPeriod, the status is updated. The manifests are then rendered without
 //     them, which is a rolling update.
 //
-// Until then, the configuration contains all members and the client endpoints of the joined cluster: see etcdcluster.ExistingCluster. A
-// user who puts the members back into the spec ends the removal. Members that were not removed stay.
+// Until then, etcdcluster.ExistingCluster returns all members and the previous client endpoints for the configuration. A user who puts the
+// members back into the spec ends the removal. Members that were not removed stay.
 
 // existingQuietPeriod is how long the member list must have none of the removed members. A sidecar that requests a learner when its member
 // is removed needs less.
@@ -164,7 +164,7 @@ func waitBeforeExistingRemoval(v view, p plan.Plan, leaving []etcdcluster.Listed
 	return p, false
 }
 
-// moveLeaderBeforeSnapshot transfers the leadership to a member of the Etcd: only the sidecar of the leader takes snapshots, and a member of the
+// moveLeaderBeforeSnapshot transfers the leadership to a member of the Etcd. Only the sidecar of the leader takes snapshots, and a member of the
 // joined cluster has another store, or none. False: a member of the Etcd leads, or no snapshot is taken.
 func moveLeaderBeforeSnapshot(v view, p plan.Plan) (plan.Plan, bool) {
 	isSkipped := metav1.HasAnnotation(v.etcd.ObjectMeta, druidv1alpha1.SkipFinalSnapshotAnnotation)

@@ -337,8 +337,8 @@ func healthyPods(members []etcdcluster.Member) []types.UID {
 	return uids
 }
 
-// prepareRemoval returns the plan that waits until no removed member can add a learner, and until no node sends new connections to a member that
-// leaves. False: the preparation is complete.
+// prepareRemoval returns the plan that waits until no removed member can add a learner. It also waits until no node sends new connections to a
+// member that leaves. False: the preparation is complete.
 func prepareRemoval(v view, p plan.Plan) (plan.Plan, bool) {
 	recorded := *p.ScaleIn
 	if recorded.ReadyAt.IsZero() {

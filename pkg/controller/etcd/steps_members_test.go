@@ -208,6 +208,27 @@ var _ = Describe("Steps of multi-member clusters", func() {
 		Expect(k.Violations).To(BeEmpty())
 	})
 
+	It("report a removal that etcd refuses, and remove the member when its quorum is safe", func() {
+		isSafe := false
+		drive = startOperator(k, func(write kube.Write) {
+			if !strings.HasPrefix(write.What, "remove ") || write.Done || isSafe {
+				return
+			}
+			k.EtcdCluster().Stop(k.EtcdCluster().Members()[1].ID)
+		})
+		update(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 1 })(k)
+		until(func() bool { return len(k.EtcdObject().Status.LastErrors) > 0 })
+		Expect(k.EtcdObject().Status.LastErrors).To(ConsistOf(HaveField("Code", BeEquivalentTo("ERR_QUORUM_UNSAFE_MEMBER_REMOVAL"))))
+		Expect(k.EtcdObject().Status.LastOperation.State).To(BeEquivalentTo("Error"))
+		Expect(k.EtcdCluster().Members()).To(HaveLen(3))
+
+		isSafe = true
+		drive.run()
+		Expect(k.EtcdCluster().Members()).To(HaveLen(1))
+		Expect(k.EtcdObject().Status.LastErrors).To(BeEmpty())
+		Expect(drive.events).To(ContainElement(HavePrefix("DeletingVolumes: Deleting PersistentVolumeClaim main-main-2")))
+	})
+
 	It("wait for a defragmentation that no task reports yet", func() {
 		locks := calls.NewClusterLocks(k.Clock)
 		drive.reconciler.Locks = locks

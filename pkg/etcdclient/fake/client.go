@@ -240,7 +240,7 @@ func (c *client) RemoveMember(_ context.Context, id uint64) error {
 			}
 		}
 		if running <= voters/2 {
-			return errors.New("removing the member: unhealthy cluster")
+			return fmt.Errorf("%w: removing the member: unhealthy cluster", etcdclient.ErrQuorumUnsafe)
 		}
 		c.cluster.members = slices.DeleteFunc(c.cluster.members, func(other *memberState) bool { return other.ID == id })
 		c.cluster.elect()

@@ -25,7 +25,7 @@ const (
 	// ConditionTypeClusterIDMismatch is True when members belong to different clusters: a split brain.
 	ConditionTypeClusterIDMismatch ConditionType = "ClusterIDMismatch"
 	// ConditionTypeBootstrappedWithExistingCluster is True once the members joined the cluster of
-	// spec.etcd.bootstrapWithExistingCluster, and stays so. Absent when none is named.
+	// spec.etcd.bootstrapWithExistingCluster, and stays so. Absent when none is named, and after the removal of its members.
 	ConditionTypeBootstrappedWithExistingCluster ConditionType = "BootstrappedWithExistingCluster"
 	// ConditionTypeScaleOperationComplete is False while members are added or removed, and True otherwise. Until it is True again, the API server
 	// rejects a change of the size in the opposite direction. Absent before members run.

@@ -106,7 +106,8 @@ type EtcdConfig struct {
 	// +optional
 	BackendBboltFreelistType *BboltFreelistType `json:"backendBboltFreelistType,omitempty"`
 	// BootstrapWithExistingCluster makes the members join a cluster that exists elsewhere. Settable on creation only;
-	// members and endpoints are frozen while the condition BootstrappedWithExistingCluster is False; removable.
+	// members and endpoints are frozen while the condition BootstrappedWithExistingCluster is False. Members that are
+	// removed from the spec later are removed from etcd.
 	// +optional
 	BootstrapWithExistingCluster *BootstrapWithExistingCluster `json:"bootstrapWithExistingCluster,omitempty"`
 

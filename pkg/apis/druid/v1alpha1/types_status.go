@@ -51,8 +51,8 @@ type EtcdStatus struct {
 	// Selector selects the pods of the cluster, in the text form of a label selector, for the scale subresource.
 	// +optional
 	Selector *string `json:"selector,omitempty"`
-	// BootstrapWithExistingCluster records the cluster that was joined. Written once, when the condition
-	// BootstrappedWithExistingCluster first becomes True.
+	// BootstrapWithExistingCluster records the cluster that was joined. Written when the condition
+	// BootstrappedWithExistingCluster first becomes True. Members that were removed from etcd are deleted from it.
 	// +optional
 	BootstrapWithExistingCluster *BootstrapWithExistingClusterStatus `json:"bootstrapWithExistingCluster,omitempty"`
 }
