@@ -43,7 +43,11 @@ var _ = DescribeTable("ScaleOperationComplete",
 		})
 		condition := conditions.ScaleOperationComplete(in)
 		Expect(condition).To(HaveField("Reason", reason), condition.Message)
-		Expect(condition.Status == druidv1alpha1.ConditionTrue).To(Equal(reason == druidv1alpha1.ReasonNoScaleOperation))
+		status := druidv1alpha1.ConditionFalse
+		if reason == druidv1alpha1.ReasonNoScaleOperation {
+			status = druidv1alpha1.ConditionTrue
+		}
+		Expect(condition).To(HaveField("Status", status))
 	},
 	Entry("is True for a cluster with the size of its spec", func(*conditions.Input) {}, "NoScaleOperation"),
 	Entry("is False before the first member is removed", func(in *conditions.Input) { in.Etcd.Spec.Replicas = 1 }, "RemovalPending"),

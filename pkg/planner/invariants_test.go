@@ -358,7 +358,7 @@ func (s *scenario) checkPod(meta plan.Meta, isEviction bool) {
 		s.checkSinglePod(*pod)
 		member := s.RunningMember(pod.Ordinal)
 		isHealthy := member != nil && !member.Learner && s.IsConnected(member)
-		healthy, all := s.Voters()
+		healthy, all := s.ownVoters()
 		switch {
 		case isHealthy && all > 1 && !isEviction && s.IsEvictable(pod):
 			s.violated("%s is deleted although it is healthy", pod.Name)
@@ -366,6 +366,23 @@ func (s *scenario) checkPod(meta plan.Meta, isEviction bool) {
 			s.violated("%s is evicted while only %d of %d are healthy", pod.Name, healthy, all)
 		}
 	}
+}
+
+// ownVoters returns the number of voting members of the Etcd that are healthy, and of all of them. A stopped member of a joined cluster blocks no
+// replacement that the quorum allows.
+func (s *scenario) ownVoters() (healthy, all int) {
+	healthy, all = s.Voters()
+	for _, member := range s.Members {
+		if member.Learner || !s.IsExisting(member) {
+			continue
+		}
+		all--
+		if s.RunningMember(member.Ordinal) != nil && s.IsConnected(member) {
+			healthy--
+		}
+	}
+
+	return healthy, all
 }
 
 // checkSinglePod checks that the pod of the only member stays while its node is unreachable. It also stays while the store is unreachable, if

@@ -66,6 +66,8 @@ type randomScenario struct {
 	images int
 	// short is true if the quota has no room at the end.
 	short bool
+	// joins is true if the members join the cluster of old-0, old-1 and old-2.
+	joins bool
 	// awake is the number of replicas before hibernation.
 	awake int32
 }
@@ -85,6 +87,12 @@ func newRandom(number int64) *randomScenario {
 	s.short = random.Intn(4) == 0
 	for random.Intn(3) == 0 && len(s.Nodes) > 5 {
 		s.Nodes = s.Nodes[:len(s.Nodes)-1]
+	}
+	if s.joins = number%5 == 0 && s.Etcd.Spec.Replicas >= 3; s.joins {
+		joining(s.Etcd)
+		s.AddExisting("old-0", "old-1", "old-2")
+		s.ReaddExisting(number%10 == 0)
+		s.run() // the faults begin when all members have joined
 	}
 
 	return s
@@ -118,10 +126,63 @@ func (s *randomScenario) runRandom() {
 		if s.Etcd.Spec.Replicas == 0 {
 			s.Etcd.Spec.Replicas = s.awake
 		}
+		for _, name := range []string{"old-0", "old-1", "old-2"} {
+			s.StopExisting(name, false)
+		}
+		if s.hasJoined() {
+			s.Etcd.Spec.Etcd.BootstrapWithExistingCluster = nil
+		}
 	})
 	s.Refresh()
 	s.idleTicks = 70 // longer than the longest pause between two attempts to take a snapshot
 	s.runFor(300)
+	if s.hasJoined() { // the join was not complete before
+		s.inject("the members of the joined cluster are removed from the spec", func() { s.Etcd.Spec.Etcd.BootstrapWithExistingCluster = nil })
+		s.runFor(300)
+	}
+}
+
+// hasJoined is true for a cluster that has joined another one whose members the spec names.
+func (s *randomScenario) hasJoined() bool {
+	return s.Etcd.Spec.Etcd.BootstrapWithExistingCluster != nil && s.Etcd.Status.BootstrapWithExistingCluster != nil
+}
+
+// joinedMembersChange removes members of the joined cluster from the spec, or puts them back, as far as the CustomResourceDefinition allows it.
+func (s *randomScenario) joinedMembersChange() string {
+	if s.Etcd.Status.BootstrapWithExistingCluster == nil || s.Etcd.Spec.Replicas == 0 || s.Objects.State.ScaleIn != nil {
+		return ""
+	}
+	if s.Etcd.Spec.Etcd.BootstrapWithExistingCluster == nil { // the CustomResourceDefinition allows it on creation only
+		return ""
+	}
+	count := s.random.Intn(4)
+	joining(s.Etcd)
+	s.Etcd.Spec.Etcd.BootstrapWithExistingCluster.Members = s.Etcd.Spec.Etcd.BootstrapWithExistingCluster.Members[:count]
+	if count == 0 {
+		s.Etcd.Spec.Etcd.BootstrapWithExistingCluster = nil
+	}
+
+	return fmt.Sprintf("the spec names %d members of the joined cluster", count)
+}
+
+// existingMemberStops stops a member of the joined cluster, or starts all of them.
+func (s *randomScenario) existingMemberStops() string {
+	name := fmt.Sprintf("old-%d", s.random.Intn(3))
+	if s.random.Intn(2) == 0 {
+		for _, name := range []string{"old-0", "old-1", "old-2"} {
+			s.StopExisting(name, false)
+		}
+
+		return "the members of the joined cluster start"
+	}
+	s.StopExisting(name, true)
+	if !s.survives(func(int, *simulator.Volume) bool { return false }) {
+		s.StopExisting(name, false)
+
+		return ""
+	}
+
+	return name + " stops"
 }
 
 func (s *randomScenario) expectConverged() {
@@ -146,6 +207,9 @@ func (s *randomScenario) fault() {
 		s.imageChanges, s.imageBreaks, s.versionChanges, s.sidecarBreaks, s.peerPortChanges, s.storeFails, s.bucketIsEmptied, s.bucketIsRolledBack, s.bucketIsRepaired, s.leaderMoves, s.evictionsAreRefused, s.clusterIsScaledUp, s.clusterIsScaledIn, s.clusterSleepsOrWakes,
 		s.readinessFlaps, s.etcdEnds, s.etcdIsRecreated, s.volumesAreExpanded, s.quotaChanges, s.peersChange, s.reconciliationIsSuspended, s.reconciliationIsRequested, s.memberIsStrange, s.strangerIsEmptied,
 	}
+	if s.joins {
+		faults = append(faults, s.joinedMembersChange, s.joinedMembersChange, s.existingMemberStops)
+	}
 	what := ""
 	s.change(func() { what = faults[s.random.Intn(len(faults))]() })
 	if what != "" {
@@ -165,14 +229,22 @@ func (s *randomScenario) anyPod() *etcdcluster.Pod {
 
 func (s *randomScenario) anyNode() *simulator.Node { return s.Nodes[s.random.Intn(len(s.Nodes))] }
 
-// survives is true if a quorum of the voting members keeps its data without those for which lost is true.
+// survives is true if a quorum of the voting members keeps its data without those for which lost is true. A quorum of the members of the Etcd must
+// do so too: members of a joined cluster restore none of them.
 func (s *randomScenario) survives(lost func(ordinal int, volume *simulator.Volume) bool) bool {
-	intact, all := 0, 0
+	intact, all, running, existing := 0, 0, 0, 0
 	for _, member := range s.Members {
 		if member.Learner {
 			continue
 		}
 		all++
+		if s.IsExisting(member) {
+			existing++
+			if s.RunningMember(member.Ordinal) != nil {
+				running++
+			}
+			continue
+		}
 		volume := s.Volumes[helper.ClaimName(s.Etcd, member.Ordinal)]
 		if volume == nil || volume.Lost || volume.Member != member.ID || lost(member.Ordinal, volume) {
 			continue
@@ -182,7 +254,7 @@ func (s *randomScenario) survives(lost func(ordinal int, volume *simulator.Volum
 		}
 	}
 
-	return etcdcluster.IsQuorate(intact, all)
+	return etcdcluster.IsQuorate(intact+running, all) && (all == existing || etcdcluster.IsQuorate(intact, all-existing))
 }
 
 func (s *randomScenario) podGoes() string {
@@ -282,7 +354,7 @@ func (s *randomScenario) volumeGoes() string {
 // etcdIsRecreated deletes one claim that is not the last and keeps the others. No Lease records the members.
 func (s *randomScenario) etcdIsRecreated() string {
 	ordinal, volume := s.anyVolume()
-	if volume == nil || s.Etcd.Spec.Replicas < max(3, s.Objects.State.Size) || ordinal+1 >= len(s.Members) || s.random.Intn(3) > 0 || !s.isRecordedByClaimsWithout(ordinal) {
+	if volume == nil || s.joins || s.Etcd.Spec.Replicas < max(3, s.Objects.State.Size) || ordinal+1 >= len(s.Members) || s.random.Intn(3) > 0 || !s.isRecordedByClaimsWithout(ordinal) {
 		return ""
 	}
 	s.RecreateEtcd(ordinal)
@@ -479,7 +551,7 @@ func (s *randomScenario) evictionsAreRefused() string {
 func (s *randomScenario) clusterIsScaledIn() string {
 	size := s.Etcd.Spec.Replicas
 	isScalingOut := s.Objects.State.Replicas != nil && *s.Objects.State.Replicas < size
-	if size < 3 || isScalingOut || s.Objects.State.Size == 0 { // claims of a deleted Etcd determine the size
+	if size < 3 || isScalingOut || s.isRemovingExisting() || s.Objects.State.Size == 0 { // claims of a deleted Etcd determine the size
 		return ""
 	}
 	s.Etcd.Spec.Replicas = size - 2
@@ -487,8 +559,15 @@ func (s *randomScenario) clusterIsScaledIn() string {
 	return fmt.Sprintf("spec.replicas becomes %d", s.Etcd.Spec.Replicas)
 }
 
+// isRemovingExisting is true while the condition ScaleOperationComplete has the reason BootstrapMembersRemoval, so that the size cannot change.
+func (s *randomScenario) isRemovingExisting() bool {
+	recorded := s.Objects.State.Existing
+
+	return recorded != nil && recorded.Voters > 0
+}
+
 func (s *randomScenario) clusterIsScaledUp() string {
-	if s.Etcd.Spec.Replicas == 0 || s.Etcd.Spec.Replicas >= 5 {
+	if s.Etcd.Spec.Replicas == 0 || s.Etcd.Spec.Replicas >= 5 || s.isRemovingExisting() {
 		return ""
 	}
 	s.Etcd.Spec.Replicas += 2

@@ -94,13 +94,11 @@ func (r *Reconciler) removeRestore(ctx context.Context, requested *druidv1alpha1
 // deleteClaim deletes a claim of a cluster that is restored from its backup store, of a removed member, or with a lost volume.
 func (r *Reconciler) deleteClaim(ctx context.Context, etcd *druidv1alpha1.Etcd, step plan.Step, reason string) error {
 	object, eventType, event := plan.MetaOf(step).Object, corev1.EventTypeWarning, "DeletingVolumes"
-	switch step := step.(type) {
-	case plan.ReplaceClaim:
+	if _, is := step.(plan.ReplaceClaim); is {
 		event = "ReplacingVolume"
-	case plan.DeleteClaim:
-		if step.IsRemoved {
-			eventType = corev1.EventTypeNormal // the user requested it with the size
-		}
+	}
+	if deletion, is := step.(plan.DeleteClaim); is && deletion.IsRemoved {
+		eventType = corev1.EventTypeNormal // the user requested it with the size
 	}
 	r.event(etcd, eventType, event, "Deleting PersistentVolumeClaim %s: %s", object, reason)
 	if err := r.deleteObject(ctx, &corev1.PersistentVolumeClaim{ObjectMeta: objectMeta(etcd, step)}, preconditionsOf(step)); err != nil {
