@@ -78,9 +78,12 @@ func isRemovingExisting(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) boo
 	return recorded != nil && recorded.Voters > 0 && recorded.RemovedAt.IsZero() && len(etcdcluster.ListedLeaving(etcd, o)) > 0
 }
 
-// completeExistingRemoval continues a removal that has begun, before outdated pods are replaced: the number of voting members may be even.
+// completeExistingRemoval continues a removal that has begun, before outdated pods are replaced. The number of voting members may be even, or a learner
+// keeps out a member of the Etcd. Other learners do not delay the replacement: a sidecar may add them again and again.
 func completeExistingRemoval(v view, p plan.Plan) (plan.Plan, bool) {
-	if !isRemovingExisting(v.etcd, v.o) {
+	hasVoter := slices.ContainsFunc(etcdcluster.ListedLeaving(v.etcd, v.o), func(m etcdcluster.ListedMember) bool { return !m.Learner })
+	isKeptOut := slices.ContainsFunc(v.members, func(m etcdcluster.Member) bool { return m.Listed == nil })
+	if !isRemovingExisting(v.etcd, v.o) || !hasVoter && !isKeptOut {
 		return p, false
 	}
 	continued, is := removeExisting(v, p)

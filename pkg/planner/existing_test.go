@@ -10,6 +10,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
@@ -196,6 +197,32 @@ var _ = Describe("Removal of the members of the joined cluster", func() {
 		s.run()
 		s.expectDone()
 		Expect(s.Etcd.Status.BootstrapWithExistingCluster).To(BeNil())
+	})
+
+	It("ends with a restore, because the restored cluster has no member of the joined cluster", func() {
+		s := joined(3, withStore)
+		keep(s, 0)
+		s.runUntil(func() bool { return len(s.Members) == 5 })
+		s.inject("the volumes of all members are lost, and the members of the joined cluster stop", func() {
+			for ordinal := range 3 {
+				s.LoseVolume(ordinal)
+				s.DeletePod(ordinal)
+			}
+			for _, name := range []string{"old-0", "old-1", "old-2"} {
+				s.StopExisting(name, true)
+			}
+		})
+		s.run()
+		s.inject("a user requests a restore", func() {
+			metav1.SetMetaDataAnnotation(&s.Etcd.ObjectMeta, druidv1alpha1.RestoreAnnotation, druidv1alpha1.RestoreFromStoreUnverified)
+		})
+		s.run()
+		s.run()
+		s.expectRolledOut()
+		Expect(s.Etcd.Status.BootstrapWithExistingCluster).To(BeNil())
+		Expect(s.Objects.State.Existing).To(BeNil())
+		Expect(s.Members).To(HaveLen(3))
+		Expect(s.result.Newest.Plan.Outcome()).To(Equal(plan.OutcomeDone))
 	})
 
 	It("continues after the members of both clusters were stopped and started again", func() {

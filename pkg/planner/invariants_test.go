@@ -553,8 +553,9 @@ const evenTimeout = 30 * time.Second
 func (s *scenario) checkEven() {
 	healthy, all := s.Voters()
 	recorded := s.Objects.State.Existing
+	hasVoter := slices.ContainsFunc(etcdcluster.ListedLeaving(s.acceptedEtcd(), s.Observe()), func(m etcdcluster.ListedMember) bool { return !m.Learner })
 	isPaused := all%2 == 1 || s.Leader == 0 || healthy < all || !s.operator.Config.AutoReconcile || recorded == nil || recorded.Voters == 0 ||
-		len(etcdcluster.ListedLeaving(s.acceptedEtcd(), s.Observe())) == 0 || s.runsTwoClusters()
+		!hasVoter || s.runsTwoClusters()
 	for _, pod := range s.Objects.Pods {
 		isPaused = isPaused || !pod.Ready
 	}

@@ -129,10 +129,12 @@ func (c *Cluster) peerURLs(pod *etcdcluster.Pod) []string {
 	return urls
 }
 
-// isEmpty is true when neither a volume nor a Lease records a member, and there is no existing cluster to join.
+// isEmpty is true when neither a volume nor a Lease records a member, and no member of an existing cluster runs.
 func (c *Cluster) isEmpty() bool {
-	if len(c.existing) > 0 {
-		return false
+	for _, existing := range c.existing {
+		if !existing.stopped {
+			return false
+		}
 	}
 	for _, volume := range c.Volumes {
 		if volume.Member != 0 {
