@@ -103,10 +103,13 @@ func removeExisting(v view, p plan.Plan) (plan.Plan, bool) {
 		return endExistingRemoval(v, p, recorded), true
 	}
 	if recorded.Voters == 0 {
-		if before, waits := waitBeforeExistingRemoval(v, p, leaving); waits {
-			return before, true
+		before, waits := waitBeforeExistingRemoval(v, p, leaving)
+		if !waits {
+			recorded.Voters = v.size
+			before.Existing, before.WaitsFor, before.RequeueAfter = &recorded, "the status to report the removal", time.Second
 		}
-		recorded.Voters = v.size
+
+		return before, true
 	}
 	recorded.RemovedAt = time.Time{}
 	p.Existing = &recorded

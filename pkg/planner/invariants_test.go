@@ -545,8 +545,8 @@ func (s *scenario) acceptedEtcd() *druidv1alpha1.Etcd {
 	return etcd
 }
 
-// evenTimeout is how long a removal may leave an even number of voting members while the next removal is allowed.
-const evenTimeout = 30 * time.Second
+// evenTimeout is how long a removal may leave an even number of voting members while the next removal is allowed. Expansions of volumes come first.
+const evenTimeout = time.Minute
 
 // checkEven checks that the removal of members of the joined cluster does not stop at an even number of voting members. It may stop while
 // a member of the Etcd is not healthy, or no spec is rolled out.

@@ -113,7 +113,7 @@ var _ = Describe("PlanFor members that join an existing cluster", func() {
 		etcd.Status.BootstrapWithExistingCluster = &druidv1alpha1.BootstrapWithExistingClusterStatus{
 			JoinedAt: metav1.NewTime(now), Members: []druidv1alpha1.BootstrapJoinedMember{{Name: "old-0"}},
 		}
-		Expect(p().Step).To(HaveField("Endpoint", "old:2379"), p().WaitsFor)
+		Expect(p().Existing).To(HaveField("Voters", 4), p().WaitsFor)
 		Expect(p().Reason).To(HavePrefix("4 of 4 healthy"))
 	})
 

@@ -122,3 +122,24 @@ func (c *Cluster) recordJoin() {
 	}
 	c.Etcd.Status.BootstrapWithExistingCluster = joined
 }
+
+// restoreExisting adds the listed members of the joined cluster. A voting member that did not respond counts as healthy, because a quorum read
+// returned the list.
+func (c *Cluster) restoreExisting() {
+	c.existing = map[int]*existingMember{}
+	leaving := etcdcluster.ListedLeaving(c.Etcd, c.Objects)
+	for _, listed := range c.Objects.Etcd.MemberList {
+		isLeaving := slices.ContainsFunc(leaving, func(m etcdcluster.ListedMember) bool { return m.ID == listed.ID })
+		if !isLeaving && !etcdcluster.IsOfExisting(c.Etcd, listed.Name) {
+			continue
+		}
+		ordinal := firstExisting + len(c.existing)
+		c.existing[ordinal] = &existingMember{name: listed.Name, volume: Volume{Member: listed.ID}}
+		c.Members = append(c.Members, &Member{ID: listed.ID, Ordinal: ordinal, Learner: listed.Learner, PeerURLs: listed.PeerURLs, Started: listed.Name != ""})
+		for _, member := range c.Objects.Etcd.Members {
+			if member.Healthy && member.LeaderID == listed.ID {
+				c.Leader = listed.ID
+			}
+		}
+	}
+}

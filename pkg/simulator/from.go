@@ -31,6 +31,7 @@ func From(o etcdcluster.Observation, etcd *druidv1alpha1.Etcd, now time.Time, ru
 	c.restoreNodes()
 	c.restoreVolumes()
 	c.restoreMembers()
+	c.restoreExisting()
 	c.restoreProcesses()
 	c.restoreRevisions()
 	c.Refresh()
@@ -56,6 +57,9 @@ func (c *Cluster) restoreRevisions() {
 	_, _ = c.Store.Add(c.Data, c.now, false) // the store is reachable
 	for _, volume := range c.Volumes {
 		volume.Data = c.Data
+	}
+	for _, existing := range c.existing {
+		existing.volume.Data = c.Data
 	}
 }
 

@@ -127,16 +127,14 @@ var _ = Describe("An operator that crashes at any of its writes", func() {
 			then:      succeededNextTo(1, 3, 4),
 		}),
 		Entry("after a crash while the members of the joined cluster are removed", crashCase{
-			unplanned: true,
-			given:     []func(*kube.Cluster){addExisting, create(3, plaintext, joining, withOtherExisting), recordJoin},
-			when:      removeExisting,
-			then:      hasRemovedExisting(7),
+			given: []func(*kube.Cluster){addExisting, create(3, plaintext, joining, withOtherExisting), recordJoin},
+			when:  removeExisting,
+			then:  hasRemovedExisting(7),
 		}),
 		Entry("after a crash while the members of the joined cluster are removed, with a store", crashCase{
-			unplanned: true,
-			given:     []func(*kube.Cluster){addExisting, create(3, plaintext, withStore, joining, withOtherExisting), recordJoin},
-			when:      removeExisting,
-			then:      hasRemovedExisting(7),
+			given: []func(*kube.Cluster){addExisting, create(3, plaintext, withStore, joining, withOtherExisting), recordJoin},
+			when:  removeExisting,
+			then:  hasRemovedExisting(7),
 		}),
 		Entry("after a crash while a quota rejects the expansion of two of three volumes", crashCase{
 			unforeseen: true,

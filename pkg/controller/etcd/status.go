@@ -102,7 +102,11 @@ func (r *Reconciler) emitEvents(before, after *druidv1alpha1.Etcd, emitted strin
 func (r *Reconciler) inputOf(run *engine.Run, next *druidv1alpha1.Etcd) conditions.Input {
 	canonical := run.Target.Etcd.DeepCopy()
 	next.Status.DeepCopyInto(&canonical.Status)
-	return conditions.Input{Etcd: canonical, Observation: run.Observation, Now: r.Clock.Now()}
+	o := run.Observation
+	if run.Plan.Existing != nil {
+		o.State.Existing = run.Plan.Existing // the status reports a removal as soon as it is recorded
+	}
+	return conditions.Input{Etcd: canonical, Observation: o, Now: r.Clock.Now()}
 }
 
 // setObserved sets what follows from the observation alone, and returns the condition AllMembersUpdated.
