@@ -45,7 +45,7 @@ type crashCase struct {
 	then func(*kube.Cluster)
 	// unforeseen is true if a later rejection or failure decides the steps: `kubectl etcd plan` assumes that all goes well.
 	unforeseen bool
-	// unplanned is true if `kubectl etcd plan` cannot plan the change: it does not simulate other clusters.
+	// unplanned is true if `kubectl etcd plan` cannot plan the change: it does not simulate a cluster that is to be joined.
 	unplanned bool
 	// repeatedJobs is how many Jobs a crash may repeat.
 	repeatedJobs int
