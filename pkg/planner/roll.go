@@ -22,7 +22,7 @@ import (
 // leader after it has transferred its leadership. Each replacement waits until the one before has recovered.
 func replaceOutdated(v view, p plan.Plan) (plan.Plan, bool) {
 	p.Stage = plan.StageReplacePod
-	if len(v.members) == 1 {
+	if len(v.members) == 1 && v.o.State.ScaleIn == nil {
 		return replaceOnlyMember(v, p)
 	}
 	if member := unhealthyToReplace(v, func(etcdcluster.Pod) bool { return true }); member != nil {
@@ -35,8 +35,8 @@ func replaceOutdated(v view, p plan.Plan) (plan.Plan, bool) {
 
 		return p, true
 	}
-	if v.isScalingUp() && v.hasScaleUpBegun() {
-		return p, false // with all voting members the replacement costs less
+	if v.isScalingUp() && v.hasScaleUpBegun() || len(v.members) == 1 {
+		return p, false // with all voting members the replacement costs less, and without those that leave the order is another one
 	}
 	candidate := nextToReplace(v)
 	if candidate == nil {

@@ -107,6 +107,21 @@ var _ = Describe("Scale-in", func() {
 		s.expectDone()
 	})
 
+	It("replaces the pod of the only member that stays if it cannot start", func() {
+		s := running(3)
+		resize(s, "spec.replicas becomes 1", 1)
+		s.runUntil(func() bool { return s.Objects.State.ScaleIn != nil })
+		s.SetImageBroken("broken", true)
+		s.inject("the image becomes broken", func() { s.image = "broken" })
+		s.runUntil(func() bool { return s.Applied().Image == "broken" })
+		s.inject("pod main-0 is deleted", func() { s.DeletePod(0) })
+		s.runFor(10)
+		Expect(s.Members).To(HaveLen(3))
+		s.inject("the image becomes v2", func() { s.image = "v2" })
+		s.run()
+		s.expectDone()
+	})
+
 	It("waits for a member that stays, with its volume lost after the first removal", func() {
 		s := running(5, withStore)
 		resize(s, "spec.replicas becomes 3", 3)
