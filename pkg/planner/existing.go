@@ -82,8 +82,7 @@ func isRemovingExisting(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) boo
 // keeps out a member of the Etcd. Other learners do not delay the replacement: a sidecar may add them again and again.
 func completeExistingRemoval(v view, p plan.Plan) (plan.Plan, bool) {
 	hasVoter := slices.ContainsFunc(etcdcluster.ListedLeaving(v.etcd, v.o), func(m etcdcluster.ListedMember) bool { return !m.Learner })
-	isKeptOut := slices.ContainsFunc(v.members, func(m etcdcluster.Member) bool { return m.Listed == nil })
-	if !isRemovingExisting(v.etcd, v.o) || !hasVoter && !isKeptOut {
+	if !isRemovingExisting(v.etcd, v.o) || !hasVoter && !v.isAnyKeptOut() {
 		return p, false
 	}
 	continued, is := removeExisting(v, p)
@@ -115,6 +114,9 @@ func removeExisting(v view, p plan.Plan) (plan.Plan, bool) {
 	p.Existing = &recorded
 
 	next := nextExistingToRemove(v, leaving)
+	if learner := slices.IndexFunc(leaving, func(m etcdcluster.ListedMember) bool { return m.Learner }); learner >= 0 && v.isAnyKeptOut() {
+		next = leaving[learner]
+	}
 	if !next.Learner {
 		if slices.ContainsFunc(v.members, func(m etcdcluster.Member) bool { return awaitedOf(v, m) != "" }) {
 			return p, false // the rules after this one repair it, or wait for it
@@ -125,6 +127,11 @@ func removeExisting(v view, p plan.Plan) (plan.Plan, bool) {
 	}
 
 	return removeOneOfExisting(v, p, next, recorded), true
+}
+
+// isAnyKeptOut is true if the member list lacks a member of the Etcd. It cannot join next to another learner.
+func (v view) isAnyKeptOut() bool {
+	return slices.ContainsFunc(v.members, func(m etcdcluster.Member) bool { return m.Listed == nil })
 }
 
 // recordedExisting returns the record of the joined cluster. An earlier operator has recorded nothing.
