@@ -20,7 +20,12 @@ func AllMembersReady(in Input) *druidv1alpha1.Condition {
 		return condition(druidv1alpha1.ConditionTypeAllMembersReady, druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonNoMembersInStatus,
 			"No member has been seen yet"+podProblems(in))
 	}
-	if len(namesWith(members, druidv1alpha1.EtcdMemberStatusReady)) == int(in.size()) {
+	ready := len(namesWith(members, druidv1alpha1.EtcdMemberStatusReady))
+	if in.isSurging() && ready >= VotersFor(in.Etcd, in.Observation) {
+		return condition(druidv1alpha1.ConditionTypeAllMembersReady, druidv1alpha1.ConditionTrue, druidv1alpha1.ReasonAllMembersReady,
+			"All voting members are healthy; the only member is being replaced through a temporary second member, because "+in.Observation.State.Surge.Cause)
+	}
+	if ready == int(in.size()) {
 		return condition(druidv1alpha1.ConditionTypeAllMembersReady, druidv1alpha1.ConditionTrue, druidv1alpha1.ReasonAllMembersReady,
 			"All members are healthy")
 	}

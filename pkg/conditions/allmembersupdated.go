@@ -30,8 +30,16 @@ func allMembersUpdated(in Input) *druidv1alpha1.Condition {
 	switch {
 	case !statefulSet.Exists:
 		return condition(conditionType, druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonStatefulSetNotFound, "The StatefulSet does not exist")
-	case etcdcluster.AreAllPodsUpdated(in.Observation):
+	case etcdcluster.AreAllPodsUpdated(in.Observation) && !in.isSurging():
 		return condition(conditionType, druidv1alpha1.ConditionTrue, druidv1alpha1.ReasonAllMembersUpdated, "All pods run the latest rendered manifests")
+	case in.isSurging():
+		surge := in.Observation.State.Surge
+
+		return condition(conditionType, druidv1alpha1.ConditionFalse, druidv1alpha1.ReasonNotAllMembersUpdated,
+			fmt.Sprintf("The only member is being replaced through a temporary second member, because %s; the phase is %s, since %s", surge.Cause, surge.Phase, stamp(surge.Since)))
+	case in.Observation.State.Surge != nil && in.Observation.State.Surge.Error != "":
+		return condition(conditionType, druidv1alpha1.ConditionFalse, druidv1alpha1.ReasonNotAllMembersUpdated,
+			"The last surge was aborted, and the member keeps running: "+in.Observation.State.Surge.Error)
 	case len(outdated) > 0:
 		return condition(conditionType, druidv1alpha1.ConditionFalse, druidv1alpha1.ReasonNotAllMembersUpdated,
 			"Older manifests are run by "+strings.Join(outdated, ", "))

@@ -30,6 +30,12 @@ type memberWithState struct {
 	MemberState
 }
 
+// isSurging is true while the only member is replaced through a temporary second member.
+func (in Input) isSurging() bool { return in.Observation.State.Surge.IsActive() }
+
+// surgeSize is the number of members during a surge.
+const surgeSize = 2
+
 // members returns the members with a known state, see size.
 func (in Input) members() []memberWithState {
 	var withState []memberWithState
@@ -54,8 +60,12 @@ func namesWith(members []memberWithState, status druidv1alpha1.EtcdMemberConditi
 	return names
 }
 
-// size is the number of desired members, and of those with higher ordinals that vote until they are removed.
+// size is the number of desired members, and of those with higher ordinals that vote until they are removed. It includes the temporary member of a
+// surge.
 func (in Input) size() int32 {
+	if in.isSurging() {
+		return surgeSize
+	}
 	size := in.Etcd.Spec.Replicas
 	if size == 0 {
 		return 0

@@ -13,8 +13,16 @@ import (
 
 // ScaleOperationComplete is False while members are added to a cluster or removed from it. The operator writes ScalingIn or
 // BootstrapMembersRemoval before it removes the first member. Before, the reason is RemovalPending: the API server still accepts the previous
-// spec. A hibernation keeps the condition. Nil: no member ran yet.
+// spec. A hibernation and a surge keep the condition. Nil: no member ran yet.
 func ScaleOperationComplete(in Input) *druidv1alpha1.Condition {
+	if in.isSurging() {
+		return Find(in.Etcd.Status.Conditions, druidv1alpha1.ConditionTypeScaleOperationComplete)
+	}
+
+	return scaleOperationComplete(in)
+}
+
+func scaleOperationComplete(in Input) *druidv1alpha1.Condition {
 	const conditionType = druidv1alpha1.ConditionTypeScaleOperationComplete
 	running, size := etcdcluster.RenderedReplicas(in.Observation), in.Etcd.Spec.Replicas
 	scaleIn, last := in.Observation.State.ScaleIn, in.Observation.State.Size

@@ -192,7 +192,7 @@ func (e Engine) rollOut(ctx context.Context, run *Run) error {
 
 		return e.executeStep(ctx, run, p)
 	case !p.Render:
-		run.reached = p.Stage != plan.StageWaitForSecrets
+		run.reached = !blocksGeneration(p)
 
 		return waitingFor(p)
 	}
@@ -227,6 +227,16 @@ func (e Engine) plan(run *Run) plan.Plan {
 	}
 
 	return planner.For(run.Target.Etcd, run.Observation, e.Clock.Now())
+}
+
+// blocksGeneration is true for a plan with which the generation that was accepted last is reconciled.
+func blocksGeneration(p plan.Plan) bool {
+	return p.Stage == plan.StageWaitForSecrets || p.Stage == plan.StageWaitForSurge
+}
+
+// QueriesOnlyMember is true if the plan of a cluster of one member depends on the responses of its members.
+func QueriesOnlyMember(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) bool {
+	return planner.QueriesOnlyMember(etcd, o, now)
 }
 
 // resolve resolves what only a plan needs that renders: the NetworkPolicies, the store, the TLS modes, and the Secrets with certificates.
@@ -278,7 +288,7 @@ func (e Engine) execute(ctx context.Context, run *Run, p plan.Plan, applied Appl
 // executePlan executes a gated plan.
 func (e Engine) executePlan(ctx context.Context, run *Run, applied Applied) error {
 	p := run.Plan
-	if p.Outcome() == plan.OutcomeScaleUp {
+	if p.Outcome() == plan.OutcomeScaleUp && !run.keepsPods(p) {
 		return e.addMember(ctx, run)
 	}
 	isShown := p.Render && applied.IsObserved && isApplied(run.Rendered.Rendering, run.Observation)

@@ -74,6 +74,8 @@ type Pod struct {
 	SelectedFor string
 	// Refreshed is the rendering in its annotation for the kubelet. Empty: not set.
 	Refreshed string
+	// EvictionRequestedAt is when its eviction was requested and rejected for the time of a surge. Zero: it was not requested.
+	EvictionRequestedAt time.Time
 	// ConfigChecksum is the checksum of etcd's configuration in its annotations. Empty: not set.
 	ConfigChecksum string
 	// CertificatesChecksum is the checksum in its annotations of the certificates of the user. Empty: not set.
@@ -217,6 +219,14 @@ func (c Container) waitingReason() string {
 	}
 }
 
+// EvictionTimeout is how long the eviction of the only member waits for a surge.
+const EvictionTimeout = 10 * time.Minute
+
+// IsEvictionPending is true while the eviction of the pod waits for a surge.
+func (p Pod) IsEvictionPending(now time.Time) bool {
+	return !p.EvictionRequestedAt.IsZero() && now.Before(p.EvictionRequestedAt.Add(EvictionTimeout))
+}
+
 // OutdatedPods are the names of the pods that were created from another template than the latest.
 func OutdatedPods(o Observation) []string {
 	var outdated []string
@@ -245,6 +255,17 @@ func (p Pod) HasStarted() bool {
 	return p.IsRunning() || slices.ContainsFunc(p.Containers, func(c Container) bool {
 		return c.Name == ContainerEtcd && (c.State == ContainerTerminated || c.Restarts > 0)
 	})
+}
+
+// Restarts returns the number of restarts of a container. 0: there were none, or there is no such container.
+func (p Pod) Restarts(name string) int32 {
+	for _, container := range p.Containers {
+		if container.Name == name {
+			return container.Restarts
+		}
+	}
+
+	return 0
 }
 
 // RunsSince is when the current run of the container with the name began. Zero: the container does not run.

@@ -34,8 +34,12 @@ func (r *reader) readClaims(ctx context.Context, events bool) {
 	for i := range list.Items {
 		byName[list.Items[i].Name] = &list.Items[i]
 	}
-	// A hibernated or scaled-down cluster keeps its claims: the loop covers the largest size that it had.
-	for ordinal := range max(int(r.etcd.Spec.Replicas), int(r.observation.State.Size), 1) {
+	// A hibernated or scaled-down cluster keeps its claims: the loop covers the largest size that it had, and the temporary member of a surge.
+	count := max(int(r.etcd.Spec.Replicas), int(r.observation.State.Size), 1)
+	if helper.UsesSurge(r.etcd) || r.observation.State.Surge.IsActive() {
+		count = max(count, 2)
+	}
+	for ordinal := range count {
 		claim, isForeign := r.claim(ctx, byName[helper.ClaimName(r.etcd, ordinal)], ordinal)
 		if events && claim.Exists && (!claim.Bound || claim.Capacity < claim.Requested) {
 			claim.Warnings = r.warningsOf(ctx, claim)

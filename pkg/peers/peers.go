@@ -48,6 +48,8 @@ func PinnedTLS(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Tim
 	switch hasQuorum := etcd.Spec.Replicas > 0 && etcdcluster.IsQuorumReady(o); {
 	case etcdcluster.LastSize(o) <= 1 || !helper.ManagesPods(etcd):
 		return nil
+	case isSurging(o):
+		return new(rendered)
 	case hasQuorum && o.StatefulSet.Exists && isAnyRegistering(etcd, o, now):
 		return new(rendered)
 	case hasQuorum && o.StatefulSet.Exists && !rendered && areRegisteredWithout(etcd, o) && !isEachEtcdReady(o):
@@ -83,11 +85,14 @@ func pinnedByLeases(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, rendere
 // The members of a multi-member cluster without a healthy quorum cannot register another port. Most of them are registered with the
 // rendered one. If as many members as a quorum run with the rendered port and do not connect, they are not registered with it. Then the
 // port of the spec applies, which a user may have changed back. The rendered port also stays while a sidecar has not yet registered the
-// peer URLs of its member (IsRegistering).
+// peer URLs of its member (IsRegistering), and during a surge.
 func PinnedPort(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) int32 {
 	size, rendered := int(etcdcluster.LastSize(o)), o.StatefulSet.PeerPort
 	if size <= 1 || !helper.ManagesPods(etcd) {
 		return 0
+	}
+	if isSurging(o) {
+		return rendered
 	}
 	if etcd.Spec.Replicas > 0 && etcdcluster.IsQuorumReady(o) {
 		if o.StatefulSet.Exists && isAnyRegistering(etcd, o, now) {
@@ -101,6 +106,11 @@ func PinnedPort(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Ti
 	}
 
 	return rendered
+}
+
+// isSurging is true while two members of a surge have to reach each other. Their peer URLs change after the surge.
+func isSurging(o etcdcluster.Observation) bool {
+	return o.State.Surge.IsActive() && o.StatefulSet.Exists
 }
 
 // WithPinnedPort returns the Etcd with the peer port to render: the Etcd itself, or a copy if the port is pinned.

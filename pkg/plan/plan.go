@@ -45,7 +45,12 @@ type Plan struct {
 	// IsScaleInPaused is true while too few members are healthy for a removal. The configuration and the Service are then rendered as without
 	// ScaleIn: a member that is not removed yet starts again only with its advertised URLs.
 	IsScaleInPaused bool
-	// PodSize is the size for which the pod template of the only member is rendered, if that is larger than ClusterSize. It is recorded with the
+	// Surge is the replacement of the only member through a temporary one. It is recorded with the rendering. Its phase decides which member has
+	// no advertised URLs, and which one the client Service selects. Nil: none is in progress, and none was aborted.
+	Surge *state.Surge
+	// NextSurge is the surge that begins with ScaleUp. Nil: ScaleUp begins none.
+	NextSurge *state.Surge
+	// PodSize is the size for which the pod template of the only member is rendered, if that is not ClusterSize. It is recorded with the
 	// rendering. 0: ClusterSize.
 	PodSize int32
 	// Existing is the progress of the removal of members of the joined cluster. It is recorded with the rendering. Nil: the record stays as it is.
@@ -80,6 +85,8 @@ const (
 	StageRefused Stage = "Refused"
 	// StageWaitForSecrets waits for Secrets that pods need.
 	StageWaitForSecrets Stage = "WaitForSecrets"
+	// StageWaitForSurge waits for the end of a surge. The generation that was accepted last is reconciled until then.
+	StageWaitForSurge Stage = "WaitForSurge"
 	// StageWaitForPreviousOwner waits for the deletion of objects of a previous Etcd of the same name.
 	StageWaitForPreviousOwner Stage = "WaitForPreviousOwner"
 	// StageWaitForExisting waits for the cluster that the members are to join.
@@ -104,6 +111,8 @@ const (
 	StageReplacePod Stage = "ReplacePod"
 	// StageScaleUp adds the next member to a running cluster.
 	StageScaleUp Stage = "ScaleUp"
+	// StageSurge replaces the only member through a temporary second member.
+	StageSurge Stage = "Surge"
 	// StageScaleIn removes members from a running cluster.
 	StageScaleIn Stage = "ScaleIn"
 	// StagePromote promotes a learner that has caught up to a voting member.
@@ -169,6 +178,9 @@ func (p Plan) ScaledUp() Plan {
 	if p.ScaleUp != nil {
 		p.Replicas, p.ClusterSize, p.ScaleUp = p.ScaleUp.Replicas, p.ScaleUp.ClusterSize, nil
 	}
+	if p.NextSurge != nil {
+		p.Surge, p.NextSurge, p.PodSize = p.NextSurge, nil, 1
+	}
 
 	return p
 }
@@ -180,6 +192,36 @@ func (p Plan) Remaining() int32 {
 	}
 
 	return p.ScaleIn.To
+}
+
+// WithdrawnMember returns the ordinal of the member without advertised URLs in a surge. Its sidecar cannot add it again. Nil: there is none.
+func (p Plan) WithdrawnMember() *int32 {
+	if p.Surge == nil || p.Surge.Paused {
+		return nil
+	}
+	switch p.Surge.Phase {
+	case state.SurgeReplace, state.SurgeDiscard:
+		return new(int32(0))
+	case state.SurgeEnd, state.SurgeCleanUp:
+		return new(int32(1))
+	default:
+		return nil
+	}
+}
+
+// ServiceMember returns the ordinal of the only member that the client Service selects in a surge. Nil: it selects all.
+func (p Plan) ServiceMember() *int32 {
+	if p.Surge == nil || p.Surge.Paused {
+		return nil
+	}
+	switch p.Surge.Phase {
+	case state.SurgeReplace, state.SurgeDiscard, state.SurgeReturn:
+		return new(int32(1))
+	case state.SurgeEnd, state.SurgeCleanUp:
+		return new(int32(0))
+	default:
+		return nil
+	}
 }
 
 // Outcome returns what follows from the plan. The outcome of a plan that Gate has not compared with its rendering is at most

@@ -39,7 +39,11 @@ func MetaOf(s Step) Meta { return s.meta() }
 
 type (
 	// DeletePod deletes a pod. The StatefulSet controller creates it again from the newest template.
-	DeletePod struct{ Meta }
+	DeletePod struct {
+		Meta
+		// GracePeriod is how many seconds the kubelet waits before it kills the containers. 0: as many as the pod requests.
+		GracePeriod int64
+	}
 	// EvictPod evicts the pod of a healthy member, so that the API server considers the PodDisruptionBudget and other evictions. The
 	// operator tries a refused eviction again.
 	EvictPod struct{ Meta }
@@ -59,6 +63,8 @@ type (
 		Meta
 		// Member is the ID of the learner.
 		Member uint64
+		// MaxLag is how many entries of the log the learner may lack right before the promotion. 0: etcd decides alone.
+		MaxLag uint64
 	}
 	// RemoveMember removes a member from the cluster. Its etcd stops, and its data cannot be used again. Its object is the StatefulSet: the member
 	// may have no pod.

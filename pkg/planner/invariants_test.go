@@ -95,6 +95,9 @@ func (s *scenario) checkSizes() {
 		if process.ClusterSize != 1 || !process.HasStore || pod.Deleting || len(s.Members) < 2 || s.invariants.reported[pod.UID] {
 			continue
 		}
+		if surge := s.Objects.State.Surge; surge.IsActive() && pod.UID == surge.Pod {
+			continue // it is deleted as soon as its etcd stops
+		}
 		if s.invariants.reported == nil {
 			s.invariants.reported = map[types.UID]bool{}
 		}
@@ -356,6 +359,9 @@ func (s *scenario) checkPod(meta plan.Meta, isEviction bool) {
 			continue
 		}
 		s.checkSinglePod(*pod)
+		if member := s.RunningMember(pod.Ordinal); s.Objects.State.Surge.IsActive() && member != nil && !member.Learner && s.IsConnected(member) {
+			s.violated("%s is deleted during a surge, and its member votes", pod.Name)
+		}
 		member := s.RunningMember(pod.Ordinal)
 		isHealthy := member != nil && !member.Learner && s.IsConnected(member)
 		healthy, all := s.ownVoters()
@@ -429,9 +435,12 @@ func (s *scenario) checkReplaceClaim(step plan.ReplaceClaim) {
 	}
 }
 
-// isRemoved is true for the claim of a member that a scale-in has removed.
+// isRemoved is true for the claim of a member that a scale-in or a surge has removed.
 func (s *scenario) isRemoved(claim string) bool {
 	scaleIn := s.Objects.State.ScaleIn
+	if volume := s.Volumes[claim]; s.Objects.State.Surge.IsActive() && volume != nil {
+		return !slices.ContainsFunc(s.Members, func(m *simulator.Member) bool { return m.ID == volume.Member })
+	}
 	for _, c := range s.Objects.Claims {
 		if c.Name == claim && scaleIn != nil && scaleIn.Removing && c.Ordinal >= int(scaleIn.To) {
 			return s.Member(c.Ordinal) == nil
@@ -450,6 +459,11 @@ func (s *scenario) checkRemoveMember(step plan.RemoveMember) {
 		return
 	}
 	scaleIn := s.Objects.State.ScaleIn
+	if s.Objects.State.Surge.IsActive() {
+		s.checkRemoveSurgeMember(step)
+
+		return
+	}
 	if scaleIn == nil || !scaleIn.Removing {
 		s.violated("member %s is removed, and no scale-in is recorded", step.Name)
 
@@ -567,6 +581,23 @@ func (s *scenario) checkEven() {
 	case s.Now().Sub(s.invariants.evenSince) > evenTimeout:
 		s.violated("%d members vote since %s, and no member is removed", all, s.invariants.evenSince.Format("15:04:05"))
 		s.invariants.evenSince = time.Time{}
+	}
+}
+
+// checkRemoveSurgeMember checks that the other member is a healthy voting member, and that the one that is removed neither leads nor can add itself
+// again.
+func (s *scenario) checkRemoveSurgeMember(step plan.RemoveMember) {
+	for _, member := range s.Members {
+		isHealthy := s.RunningMember(member.Ordinal) != nil && !member.Learner && s.IsConnected(member)
+		pod := s.Objects.PodFor(member.Ordinal)
+		switch {
+		case member.ID != step.Member && !isHealthy:
+			s.violated("member %s is removed, and member %d is no healthy voting member", step.Name, member.Ordinal)
+		case member.ID == step.Member && s.Leader == member.ID:
+			s.violated("the leader %s is removed", step.Name)
+		case member.ID == step.Member && pod != nil && !pod.Deleting && s.Process(pod.UID).Withdrawn != int32(member.Ordinal)+1: // #nosec G115 -- 0 or 1
+			s.violated("member %s is removed, and its sidecar can add it again", step.Name)
+		}
 	}
 }
 

@@ -42,6 +42,7 @@ var _ = Describe("Random simulations", func() {
 		steps, faults := map[string]int{}, 0
 		for i := range simulations {
 			scenario := newRandom(first + int64(i))
+			scenario.joinSometimes()
 			scenario.runRandom()
 			scenario.expectConverged()
 			faults += scenario.faults
@@ -55,6 +56,49 @@ var _ = Describe("Random simulations", func() {
 		}
 	})
 })
+
+var _ = Describe("Random surges", func() {
+	It("keep the acknowledged writes, and converge", func() {
+		simulations, first := 200, int64(1)
+		if value, err := strconv.Atoi(os.Getenv("SIMULATIONS")); err == nil {
+			simulations, first = value, GinkgoRandomSeed()
+		}
+		if value, err := strconv.ParseInt(os.Getenv("SIMULATION"), 10, 64); err == nil {
+			first, simulations = value, 1
+		}
+		steps, faults := map[string]int{}, 0
+		for i := range simulations {
+			scenario := newRandomSurge(first + int64(i))
+			scenario.runRandom()
+			scenario.expectConverged()
+			faults += scenario.faults
+			for kind, count := range scenario.steps {
+				steps[kind] += count
+			}
+		}
+		AddReportEntry(fmt.Sprintf("%d simulations from seed %d, %d faults, steps: %v", simulations, first, faults, steps), ReportEntryVisibilityAlways)
+		for _, kind := range []string{"PromoteMember", "RemoveMember", "DeleteClaim", "RefreshPod", "MoveLeader"} {
+			Expect(simulations < 100 || steps[kind] > simulations/2).To(BeTrue(), "%d times %s", steps[kind], kind)
+		}
+	})
+})
+
+// newRandomSurge returns a simulation of a single member that is replaced by surges. Its volume changes too.
+func newRandomSurge(number int64) *randomScenario {
+	random := rand.New(rand.NewSource(number)) // #nosec G404 -- repeatable on purpose
+	change := []func(*druidv1alpha1.Etcd){withSurge, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.StorageClass = new("class-1") }}
+	if random.Intn(3) > 0 {
+		change = append(change, withStore)
+	}
+	s := &randomScenario{scenario: newScenario(1, change...), number: number, random: random, surges: true}
+	s.operator.Config.StoreTimeout = 30 * time.Second
+	s.RestoreDelay = time.Minute
+	s.CatchUpTicks = random.Intn(6)
+	s.NetworkVolumes = random.Intn(4) == 0
+	s.FixedVolumes = random.Intn(4) == 0
+
+	return s
+}
 
 // randomScenario is a scenario with random faults. The same number gives the same simulation.
 type randomScenario struct {
@@ -70,6 +114,8 @@ type randomScenario struct {
 	joins bool
 	// awake is the number of replicas before hibernation.
 	awake int32
+	// surges is true for a single member that is replaced by surges.
+	surges bool
 }
 
 func newRandom(number int64) *randomScenario {
@@ -88,14 +134,18 @@ func newRandom(number int64) *randomScenario {
 	for random.Intn(3) == 0 && len(s.Nodes) > 5 {
 		s.Nodes = s.Nodes[:len(s.Nodes)-1]
 	}
-	if s.joins = number%5 == 0 && s.Etcd.Spec.Replicas >= 3; s.joins {
-		joining(s.Etcd)
-		s.AddExisting("old-0", "old-1", "old-2")
-		s.ReaddExisting(number%10 == 0)
-		s.run() // the faults begin when all members have joined
-	}
 
 	return s
+}
+
+// joinSometimes lets the members of some simulations join another cluster before the faults begin.
+func (s *randomScenario) joinSometimes() {
+	if s.joins = s.number%5 == 0 && s.Etcd.Spec.Replicas >= 3; s.joins {
+		joining(s.Etcd)
+		s.AddExisting("old-0", "old-1", "old-2")
+		s.ReaddExisting(s.number%10 == 0)
+		s.run()
+	}
 }
 
 // runRandom injects faults for some time, then repairs what can be repaired, and waits.
@@ -119,10 +169,11 @@ func (s *randomScenario) runRandom() {
 		s.SetQuotaExhausted(s.short)
 		s.Store.PutBack()
 		s.Store.Down, s.operator.Config.AutoReconcile = false, true
-		if templates := s.Objects.StatefulSet.Rendering.Fixed.ClaimTemplates; s.FixedVolumes && len(templates) > 0 {
-			s.Etcd.Spec.StorageCapacity = resource.NewQuantity(templates[0].Request, resource.BinarySI)
-		}
 		s.image = "good"
+		if accepted := s.Objects.State.Accepted; s.Objects.State.Surge.IsActive() && accepted != nil { // the surge continues only with the same endpoints
+			s.Etcd.Spec.Replicas, s.Etcd.Spec.Etcd.ServerPort, s.Etcd.Spec.Etcd.PeerUrlTLS = 1, accepted.Spec.Etcd.ServerPort, accepted.Spec.Etcd.PeerUrlTLS
+			s.Etcd.Spec.Etcd.Version = accepted.Spec.Etcd.Version
+		}
 		if s.Etcd.Spec.Replicas == 0 {
 			s.Etcd.Spec.Replicas = s.awake
 		}
@@ -132,10 +183,20 @@ func (s *randomScenario) runRandom() {
 		if s.hasJoined() {
 			s.Etcd.Spec.Etcd.BootstrapWithExistingCluster = nil
 		}
+		templates, isReplaced := s.Objects.StatefulSet.Rendering.Fixed.ClaimTemplates, s.surges && s.Etcd.Spec.Replicas == 1
+		if len(templates) > 0 && !isReplaced && (s.FixedVolumes || s.surges) {
+			s.Etcd.Spec.StorageCapacity = resource.NewQuantity(templates[0].Request, resource.BinarySI)
+		}
+		if len(templates) > 0 && !isReplaced && s.surges {
+			s.Etcd.Spec.StorageClass = templates[0].StorageClass
+		}
 	})
 	s.Refresh()
 	s.idleTicks = 70 // longer than the longest pause between two attempts to take a snapshot
-	s.runFor(300)
+	if s.surges {
+		s.idleTicks = 140 // longer than the pause after an aborted surge
+	}
+	s.runFor(600)
 	if s.hasJoined() { // the join was not complete before
 		s.inject("the members of the joined cluster are removed from the spec", func() { s.Etcd.Spec.Etcd.BootstrapWithExistingCluster = nil })
 		s.runFor(300)
@@ -209,6 +270,9 @@ func (s *randomScenario) fault() {
 	}
 	if s.joins {
 		faults = append(faults, s.joinedMembersChange, s.joinedMembersChange, s.existingMemberStops)
+	}
+	if s.surges {
+		faults = append(faults, s.imageChanges, s.imageChanges, s.storageClassChanges, s.storageClassChanges, s.volumeShrinks, s.evictionIsRequested, s.etcdIsKilled, s.etcdEnds)
 	}
 	what := ""
 	s.change(func() { what = faults[s.random.Intn(len(faults))]() })
@@ -584,6 +648,37 @@ func (s *randomScenario) volumesAreExpanded() string {
 	s.Etcd.Spec.StorageCapacity = resource.NewQuantity(size, resource.BinarySI)
 
 	return "spec.storageCapacity becomes " + s.Etcd.Spec.StorageCapacity.String()
+}
+
+// storageClassChanges requests another StorageClass.
+func (s *randomScenario) storageClassChanges() string {
+	if s.Etcd.Spec.Replicas != 1 {
+		return ""
+	}
+	s.Etcd.Spec.StorageClass = new(fmt.Sprintf("class-%d", 1+s.random.Intn(3)))
+
+	return "spec.storageClass becomes " + *s.Etcd.Spec.StorageClass
+}
+
+// volumeShrinks requests a smaller volume, which has room for the data.
+func (s *randomScenario) volumeShrinks() string {
+	if s.Etcd.Spec.Replicas != 1 {
+		return ""
+	}
+	s.Etcd.Spec.StorageCapacity = resource.NewQuantity(int64(10+s.random.Intn(6))<<30, resource.BinarySI)
+
+	return "spec.storageCapacity becomes " + s.Etcd.Spec.StorageCapacity.String()
+}
+
+// evictionIsRequested requests the eviction of the only member.
+func (s *randomScenario) evictionIsRequested() string {
+	pod := s.Objects.PodFor(0)
+	if pod == nil || s.Etcd.Spec.Replicas != 1 {
+		return ""
+	}
+	pod.EvictionRequestedAt = s.Now()
+
+	return "the eviction of " + pod.Name + " is requested"
 }
 
 func (s *randomScenario) quotaChanges() string {

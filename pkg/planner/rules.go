@@ -42,11 +42,14 @@ func decide(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) 
 			Stage: plan.StageExternallyManaged, Render: true, ClusterSize: etcd.Spec.Replicas, EtcdVersion: helper.EtcdVersion(etcd),
 			Reason: "the members are managed externally; only their configuration is rendered",
 		}
-	case helper.IsHibernated(etcd):
+	case helper.IsHibernated(etcd) && !o.State.Surge.IsActive():
 		return planHibernation(etcd, o, now)
 	}
 	if p, is := planRestore(etcd, o, now); is {
 		return p
+	}
+	if o.State.Surge.IsActive() {
+		return withRestore(planSurge(etcd, o, now), etcd, o, now)
 	}
 	if p, waits := waitForOrphanedClaims(etcd, o); waits {
 		return withRestore(p, etcd, o, now)
@@ -145,7 +148,7 @@ func refuseSize(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) *plan.Refus
 
 // planSingle plans for a cluster of one member.
 func planSingle(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) plan.Plan {
-	p := plan.Plan{Render: true, Replicas: 1, ClusterSize: 1, PodSize: podSizeOf(etcd, o)}
+	p := plan.Plan{Render: true, Replicas: 1, ClusterSize: 1, PodSize: podSizeOf(etcd, o), Surge: o.State.Surge}
 	pod := o.PodFor(0)
 	switch {
 	case !o.StatefulSet.Exists && pod != nil:
@@ -179,18 +182,24 @@ func anyClaim(o etcdcluster.Observation) bool {
 func planSinglePod(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, p plan.Plan, now time.Time) plan.Plan {
 	pod := o.PodFor(0)
 	healthy := etcdcluster.HealthyVoters(etcdcluster.MembersFor(etcd, o))
+	if surge, begins := beginSurge(etcd, o, p, now); begins {
+		return surge
+	}
 	switch {
 	case pod == nil || pod.Deleting:
 		p.Stage = plan.StageWaitForMembers
 		p.Reason = fmt.Sprintf("%d of 1 healthy; the StatefulSet starts the member", healthy)
 		p.WaitsFor = awaitedSinglePod(etcd, pod)
 	case pod.IsOutdated(o.StatefulSet):
-		return replaceSinglePod(etcd, o, p, now)
+		p.Surge = nil
+
+		return withoutSurge(replaceSinglePod(etcd, o, p, now), etcd, o, now)
 	case !pod.Ready:
 		p.Stage = plan.StageWaitForMembers
 		p.Reason = fmt.Sprintf("%d of 1 healthy; the member runs the latest rendered manifests", healthy)
 		p.WaitsFor = awaitedSinglePod(etcd, pod)
 	default:
+		p.Surge = nil // nothing is left to be replaced by a surge
 		p.Stage = plan.StageDone
 		p.Reason = fmt.Sprintf("%d of 1 healthy, and the member runs the latest rendered manifests", healthy)
 

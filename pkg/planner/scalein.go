@@ -40,7 +40,7 @@ import (
 func withLastSize(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) *druidv1alpha1.Etcd {
 	size, last := etcd.Spec.Replicas, etcdcluster.LastSize(o)
 	switch {
-	case !helper.ManagesPods(etcd) || o.State.Restore != state.RestoreNone:
+	case !helper.ManagesPods(etcd) || o.State.Restore != state.RestoreNone || o.State.Surge.IsActive():
 	case hasRemovedMembers(etcd, o):
 		size = o.State.ScaleIn.To
 	case size == 0 && isRemovingExisting(etcd, o):
@@ -429,23 +429,29 @@ func moveLeaderBeforeRemoval(v view, p plan.Plan) plan.Plan {
 	return p
 }
 
+// leftFrom names the pods and the claims from this ordinal on. Empty: there are none.
+func leftFrom(o etcdcluster.Observation, ordinal int) string {
+	var left []string
+	for _, pod := range o.Pods {
+		if pod.Ordinal >= ordinal {
+			left = append(left, "pod "+pod.Name)
+		}
+	}
+	for _, claim := range o.Claims {
+		if claim.Ordinal >= ordinal && claim.Exists {
+			left = append(left, "claim "+claim.Name)
+		}
+	}
+
+	return strings.Join(left, " and ")
+}
+
 // stopRemoved stops the pods of the removed members, deletes their Leases, and ends the scale-in when nothing is left of them.
 func stopRemoved(v view, p plan.Plan, leaving []etcdcluster.Member) plan.Plan {
 	recorded := v.o.State.ScaleIn
 	p.Replicas = recorded.To
-	var left []string
-	for _, pod := range v.o.Pods {
-		if pod.Ordinal >= int(recorded.To) {
-			left = append(left, "pod "+pod.Name)
-		}
-	}
-	for _, claim := range v.o.Claims {
-		if claim.Ordinal >= int(recorded.To) && claim.Exists {
-			left = append(left, "claim "+claim.Name)
-		}
-	}
-	if len(left) > 0 {
-		p.WaitsFor = strings.Join(left, " and ") + " to be gone"
+	if left := leftFrom(v.o, int(recorded.To)); left != "" {
+		p.WaitsFor = left + " to be gone"
 
 		return p
 	}

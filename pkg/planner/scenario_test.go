@@ -5,6 +5,7 @@
 package planner_test
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -18,6 +19,7 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
@@ -111,22 +113,22 @@ func withoutPeerTLS(etcd *druidv1alpha1.Etcd) {
 
 // manifestFor renders an accepted generation under a plan, with the cluster that the Etcd joins.
 func manifestFor(etcd *druidv1alpha1.Etcd, accepted *state.Accepted, p plan.Plan, existing *druidv1alpha1.BootstrapWithExistingCluster) simulator.Manifest {
-	image, port, podSize := accepted.Defaults.Images.EtcdWrapper, helper.PeerPort(etcd), max(p.ClusterSize, p.PodSize)
+	image, port, podSize := accepted.Defaults.Images.EtcdWrapper, helper.PeerPort(etcd), cmp.Or(p.PodSize, p.ClusterSize)
 	var tls etcdcluster.MountedTLS
 	if peer := helper.PeerTLS(etcd); peer != nil {
 		tls = etcdcluster.MountedTLS{PeerCA: peer.TLSCASecretRef.Name, Peer: peer.ServerTLSSecretRef.Name}
 	}
 	m := simulator.Manifest{
 		Rendering: etcdcluster.Rendering{
-			Checksum: fmt.Sprintf("%s/%s/%d/%d/%s/%d/%d/%d", image, p.EtcdVersion, p.Replicas, p.ClusterSize, tls, port, p.Remaining(), podSize),
+			Checksum: fmt.Sprintf("%s/%s/%d/%d/%s/%d/%v/%d/%s/%s", image, p.EtcdVersion, p.Replicas, p.ClusterSize, tls, port, simulator.AdvertisedIn(p), podSize, ordinalIn(p.ServiceMember()), ptr.Deref(etcd.Spec.StorageClass, "")),
 			Fixed: etcdcluster.FixedFields{
 				ServiceName: helper.PeerServiceName(etcd), PodManagementPolicy: "Parallel", Selector: helper.DefaultLabels(etcd),
-				ClaimTemplates: []etcdcluster.ClaimTemplate{{Name: "main", Request: new(helper.StorageCapacity(etcd)).Value(), AccessModes: []string{"ReadWriteOnce"}}},
+				ClaimTemplates: []etcdcluster.ClaimTemplate{{Name: "main", StorageClass: etcd.Spec.StorageClass, Request: new(helper.StorageCapacity(etcd)).Value(), AccessModes: []string{"ReadWriteOnce"}}},
 			},
 		},
 		Revision: fmt.Sprintf("rev-%s-%s-%d-%s-%d", image, p.EtcdVersion, min(podSize, 3), tls, port),
 		Image:    image, EtcdVersion: p.EtcdVersion, Replicas: p.Replicas, ClusterSize: p.ClusterSize, PeerPort: port, TLS: tls,
-		Remaining: p.Remaining(), HasPreStopHook: podSize > 1,
+		Advertised: simulator.AdvertisedIn(p), HasPreStopHook: podSize > 1,
 	}
 	if helper.IsStoreConfigured(etcd) {
 		m.Store = "the store"
@@ -137,6 +139,15 @@ func manifestFor(etcd *druidv1alpha1.Etcd, accepted *state.Accepted, p plan.Plan
 	}
 
 	return m
+}
+
+// ordinalIn is an ordinal in a checksum. Empty: there is none.
+func ordinalIn(ordinal *int32) string {
+	if ordinal == nil {
+		return ""
+	}
+
+	return fmt.Sprint(*ordinal)
 }
 
 // run reconciles until nothing changes any more.

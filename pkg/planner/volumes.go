@@ -29,12 +29,43 @@ func refuseVolumes(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) *plan.Re
 		return &plan.Refusal{Field: "spec.volumeClaimTemplate", Message: fmt.Sprintf("the data is in volumes of claims named %s, which %s would leave behind; set it to %s", template.Name, wanted, template.Name)}
 	}
 	for _, claim := range o.Claims {
-		if refusal := refuse(claim, etcd, template); refusal != nil {
+		refusal := refuse(claim, etcd, template)
+		if replacesVolumes(etcd) {
+			refusal = refuseSmaller(claim, etcd, o, template)
+		}
+		if refusal != nil {
 			return refusal
 		}
 	}
 
 	return nil
+}
+
+// replacesVolumes is true if a surge replaces the volume of the only member, so that it can have another class or a smaller size.
+func replacesVolumes(etcd *druidv1alpha1.Etcd) bool {
+	return helper.UsesSurge(etcd) && etcd.Spec.Replicas == 1
+}
+
+// walBytes is the space for the write-ahead log: etcd keeps five files of 64 MiB, and allocates the next one.
+const walBytes = 6 * 64 << 20
+
+// refuseSmaller refuses a volume that has no room for the quota, the write-ahead log, and two databases of the current size. etcd writes a second
+// database when it defragments, and when it receives a snapshot.
+func refuseSmaller(c etcdcluster.Claim, etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, template etcdcluster.ClaimTemplate) *plan.Refusal {
+	wanted := new(helper.StorageCapacity(etcd)).Value()
+	if !c.Exists || !c.Bound || wanted >= c.Requested || wanted >= template.Request && (o.State.Surge == nil || !o.State.Surge.ReplacesVolume) {
+		return nil
+	}
+	required := new(helper.Quota(etcd)).Value() + walBytes
+	if endpoint := o.Etcd.Endpoint(c.Ordinal); endpoint != nil {
+		required += 2 * endpoint.DBSize
+	}
+	if wanted >= required {
+		return nil
+	}
+
+	return &plan.Refusal{Field: "spec.storageCapacity", Message: fmt.Sprintf("%s are too small for the quota of %s, the write-ahead log, and two databases of the current size, which are %s; set it to that or more, or set spec.etcd.quota to less",
+		formatBytes(wanted), formatBytes(new(helper.Quota(etcd)).Value()), formatBytes(required))}
 }
 
 // refuse refuses changes that the volume of a claim does not support. The template is that of the StatefulSet in the cluster.
@@ -85,7 +116,8 @@ func blockedResize(o etcdcluster.Observation, rendering etcdcluster.Rendering) *
 func Outstanding(o etcdcluster.Observation, rendering etcdcluster.Rendering) []string {
 	live, wanted := o.StatefulSet.Rendering.Fixed, rendering.Fixed
 	size := rendering.VolumeSize()
-	isHeld := slices.ContainsFunc(o.Claims, func(c etcdcluster.Claim) bool {
+	isReplaced := o.State.Surge != nil && o.State.Surge.ReplacesVolume
+	isHeld := !isReplaced && slices.ContainsFunc(o.Claims, func(c etcdcluster.Claim) bool {
 		return isTooSmall(c, size) && (c.RefusedSize == size || c.Expandable != nil && !*c.Expandable)
 	})
 	if isHeld && len(live.ClaimTemplates) == len(wanted.ClaimTemplates) {

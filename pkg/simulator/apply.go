@@ -7,6 +7,7 @@ package simulator
 import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
@@ -24,8 +25,7 @@ type Manifest struct {
 	Replicas int32
 	// ClusterSize is the number of members with which the sidecars are configured.
 	ClusterSize int32
-	// Remaining is the number of members that stay while others are removed. 0: none is removed.
-	Remaining int32
+	Advertised
 	// HasPreStopHook is true if the pod template is that of a multi-member cluster.
 	HasPreStopHook bool
 	// TLS are the Secrets that pods mount for TLS.
@@ -36,6 +36,29 @@ type Manifest struct {
 	PeerPort int32
 	// Store is the fingerprint of the backup store. Empty: there is no store.
 	Store string
+}
+
+// Advertised says which members have advertised URLs in the configuration.
+type Advertised struct {
+	// Remaining is the number of members that stay while others are removed. 0: none is removed.
+	Remaining int32
+	// Withdrawn is the ordinal of the member without URLs in a surge, plus one. 0: there is none.
+	Withdrawn int32
+}
+
+// AdvertisedIn returns which members have advertised URLs in the rendering of a plan.
+func AdvertisedIn(p plan.Plan) Advertised {
+	advertised := Advertised{Remaining: p.Remaining()}
+	if withdrawn := p.WithdrawnMember(); withdrawn != nil {
+		advertised.Withdrawn = *withdrawn + 1
+	}
+
+	return advertised
+}
+
+// includes is true for a member with advertised URLs.
+func (a Advertised) includes(ordinal int) bool {
+	return (a.Remaining == 0 || ordinal < int(a.Remaining)) && ordinal+1 != int(a.Withdrawn)
 }
 
 func (m Manifest) hasPeerTLS() bool { return m.TLS.Peer != "" }

@@ -28,6 +28,9 @@ type Settings struct {
 	CatchUpTicks int
 	// SnapshotDuration is the duration of a full snapshot. 0: it ends at once.
 	SnapshotDuration time.Duration
+	// RestoreDelay is how long a sidecar tries to start etcd with a database that is older than the store, before it restores the store. 0: it restores
+	// at once.
+	RestoreDelay time.Duration
 	// NetworkVolumes is true if a volume can be used on every node.
 	NetworkVolumes bool
 	// FixedVolumes is true if the StorageClass does not allow volume expansion.

@@ -108,7 +108,7 @@ func (c *Cluster) patchPod(step plan.Step) error {
 			continue
 		}
 		if refresh, is := step.(plan.RefreshPod); is {
-			pod.Refreshed, c.Process(pod.UID).Remaining = refresh.Rendering, c.applied.Remaining
+			pod.Refreshed, c.Process(pod.UID).Advertised = refresh.Rendering, c.applied.Advertised
 		} else {
 			pod.SelectedFor = strconv.Itoa(int(step.(plan.SelectPod).Remaining))
 		}

@@ -5,6 +5,8 @@
 package simulator
 
 import (
+	"time"
+
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -46,13 +48,22 @@ func (c *Cluster) StopEtcdBehindStore(ordinal int) {
 		return
 	}
 	c.stopEtcd(pod, "OOMKilled")
-	process := c.Process(pod.UID)
-	if _, voters := c.Voters(); process.ClusterSize == 1 && process.HasStore && voters > 1 {
-		c.report("the sidecar of %s was rendered with size 1, and restores a second cluster next to %d voting members", pod.Name, voters-1)
-		c.CorruptVolume(ordinal)
-		c.UseForeignData(ordinal)
+	c.Process(pod.UID).RestoresAt = c.now.Add(c.RestoreDelay)
+	if c.RestoreDelay == 0 {
+		c.restoreAlone(pod)
 	}
 	c.Refresh()
+}
+
+// restoreAlone lets the sidecar of a pod restore a second cluster, if it was rendered with size 1 and another member votes.
+func (c *Cluster) restoreAlone(pod *etcdcluster.Pod) {
+	process := c.Process(pod.UID)
+	process.RestoresAt = time.Time{}
+	if _, voters := c.Voters(); process.ClusterSize == 1 && process.HasStore && voters > 1 {
+		c.report("the sidecar of %s was rendered with size 1, and restores a second cluster next to %d voting members", pod.Name, voters-1)
+		c.CorruptVolume(pod.Ordinal)
+		c.UseForeignData(pod.Ordinal)
+	}
 }
 
 // BreakSidecar lets the sidecar of a pod not start any more, while etcd runs.

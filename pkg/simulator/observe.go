@@ -11,6 +11,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/etcdversion"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/engine"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
 
@@ -60,7 +61,8 @@ func (c *Cluster) Refresh() {
 func (c *Cluster) isQueried() bool {
 	_, restores := c.Etcd.Annotations[druidv1alpha1.RestoreAnnotation]
 
-	return c.Etcd.Spec.Replicas != 1 || len(c.Members) > 1 || restores || c.Objects.State.ScaleIn != nil || etcdcluster.ExistingCluster(c.Etcd, c.Objects.State) != nil
+	return c.Etcd.Spec.Replicas != 1 || len(c.Members) > 1 || restores || c.Objects.State.ScaleIn != nil ||
+		etcdcluster.ExistingCluster(c.Etcd, c.Objects.State) != nil || engine.QueriesOnlyMember(c.Etcd, c.Objects, c.now)
 }
 
 // responses returns what the members respond.
@@ -109,6 +111,9 @@ func clusterVersion(members []etcdcluster.EndpointStatus) string {
 	return oldest + ".0"
 }
 
+// raftIndex is the number of entries in the log of the leader.
+const raftIndex = 10000
+
 func (c *Cluster) endpointStatus(pod etcdcluster.Pod) etcdcluster.EndpointStatus {
 	if c.foreignData[pod.Ordinal] && etcdContainer(&pod).State == etcdcluster.ContainerRunning {
 		return etcdcluster.EndpointStatus{
@@ -128,9 +133,9 @@ func (c *Cluster) endpointStatus(pod etcdcluster.Pod) etcdcluster.EndpointStatus
 	if version := cmp.Or(c.Process(pod.UID).EtcdVersion, c.Objects.State.EtcdVersion); version != "" && etcdversion.MinorOf(status.Version) != version {
 		status.Version = version + ".0"
 	}
-	status.RaftIndex, status.RaftAppliedIndex = 100, 100
+	status.RaftIndex, status.RaftAppliedIndex = raftIndex, raftIndex
 	if member.Learner {
-		status.RaftAppliedIndex = uint64(min(100, 100*member.CaughtUp/max(c.CatchUpTicks, 1))) // #nosec G115 -- never negative
+		status.RaftAppliedIndex = uint64(min(raftIndex, raftIndex*member.CaughtUp/max(c.CatchUpTicks, 1))) // #nosec G115 -- never negative
 	}
 	status.Healthy = !member.Learner && c.IsConnected(member)
 	status.Revision = max(c.volume(pod.Ordinal).Data.Revision, 1)

@@ -5,6 +5,7 @@
 package simulator
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -295,7 +296,7 @@ func ManifestOf(t *target.Target, rendered engine.Rendered) Manifest {
 	}
 	sum := sha256.Sum256(data)
 	manifest := Manifest{
-		Rendering: rendered.Rendering, Revision: hex.EncodeToString(sum[:]), Replicas: rendered.Plan.Replicas, ClusterSize: rendered.Plan.ClusterSize, Remaining: rendered.Plan.Remaining(), HasPreStopHook: max(rendered.Plan.ClusterSize, rendered.Plan.PodSize) > 1,
+		Rendering: rendered.Rendering, Revision: hex.EncodeToString(sum[:]), Replicas: rendered.Plan.Replicas, ClusterSize: rendered.Plan.ClusterSize, Advertised: AdvertisedIn(rendered.Plan), HasPreStopHook: cmp.Or(rendered.Plan.PodSize, rendered.Plan.ClusterSize) > 1,
 		PeerPort: helper.PeerPort(t.Etcd), Store: etcdcluster.StoreFingerprint(template.Spec), EtcdVersion: rendered.Plan.EtcdVersion,
 		CertificatesChecksum: t.RenewedCertificates(),
 	}

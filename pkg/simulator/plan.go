@@ -187,6 +187,8 @@ func (s *simulation) onApply(run *engine.Run, manifest Manifest) {
 			Stage: run.Plan.Stage, Reason: run.Plan.Reason,
 			Act: fmt.Sprintf("create the cluster's objects with %d of %d members", manifest.Replicas, run.Target.Etcd.Spec.Replicas),
 		})
+	case run.IsAddingMember() && run.Plan.NextSurge != nil:
+		s.add(Line{Stage: run.Plan.Stage, Act: "start a temporary second member", Reason: run.Plan.Reason})
 	case run.IsAddingMember():
 		s.add(Line{Stage: run.Plan.Stage, Act: "start the next member", Reason: run.Plan.Reason})
 	}

@@ -18,8 +18,8 @@ import (
 type Process struct {
 	// ClusterSize is the cluster size with which the pod was rendered. A sidecar reads it once, when it starts.
 	ClusterSize int32
-	// Remaining is the number of members with advertised URLs in the configuration that the kubelet has projected. 0: all.
-	Remaining int32
+	// Advertised is from the configuration that the kubelet has projected.
+	Advertised
 	// staleTicks is the number of ticks for which the kubelet has not projected the configuration that is applied.
 	staleTicks int
 	// EtcdVersion is the minor version of etcd with which the pod was rendered. Empty: it is not known.
@@ -40,6 +40,8 @@ type Process struct {
 	Unanswered int
 	// IsSeparate is true if its etcd runs on the data of a separate cluster, see Volume.Separate.
 	IsSeparate bool
+	// RestoresAt is when its sidecar stops trying to start etcd, and restores the store. Zero: it does not try.
+	RestoresAt time.Time
 	// LastReadyAt is when the kubelet last reported the pod as ready. Zero: never.
 	LastReadyAt time.Time
 }
@@ -114,7 +116,7 @@ func (c *Cluster) createPod(ordinal int) {
 	c.Objects.Pods = append(c.Objects.Pods, pod)
 	slices.SortFunc(c.Objects.Pods, func(a, b etcdcluster.Pod) int { return a.Ordinal - b.Ordinal })
 	process := c.Process(pod.UID)
-	process.Remaining = c.applied.Remaining
+	process.Advertised = c.applied.Advertised
 	process.ClusterSize, process.HasStore, process.EtcdVersion = c.applied.ClusterSize, c.applied.Store != "", c.applied.EtcdVersion
 }
 
@@ -163,6 +165,9 @@ func (c *Cluster) kubelet() bool {
 			pod.Ready, pod.ContainersReady = false, false
 		default:
 			c.projectConfiguration(c.Process(pod.UID))
+			if c.triesAlone(pod) {
+				break
+			}
 			if container.State == etcdcluster.ContainerRunning || !c.hasLeft(pod) { // the sidecar returns no configuration without advertised URLs
 				c.runContainers(pod)
 			}
@@ -179,15 +184,29 @@ func (c *Cluster) kubelet() bool {
 	return changed
 }
 
+// triesAlone is true while the sidecar of a pod tries to start etcd alone. When it gives up, it restores the store.
+func (c *Cluster) triesAlone(pod *etcdcluster.Pod) bool {
+	process := c.Process(pod.UID)
+	if process.RestoresAt.IsZero() {
+		return false
+	}
+	if c.now.Before(process.RestoresAt) && process.ClusterSize == 1 {
+		return true
+	}
+	c.restoreAlone(pod)
+
+	return false
+}
+
 // projectionTicks is the number of ticks after which the kubelet projects a changed configuration without a change of the pod.
 const projectionTicks = 12
 
 // projectConfiguration projects a changed configuration after a while.
 func (c *Cluster) projectConfiguration(process *Process) {
-	if process.Remaining == c.applied.Remaining {
+	if process.Advertised == c.applied.Advertised {
 		process.staleTicks = 0
 	} else if process.staleTicks++; process.staleTicks > projectionTicks {
-		process.Remaining = c.applied.Remaining
+		process.Advertised = c.applied.Advertised
 	}
 }
 

@@ -67,9 +67,7 @@ func (c *Cluster) sidecar(pod *etcdcluster.Pod, volume *Volume) bool {
 
 // hasLeft is true for a pod whose configuration has no advertised URLs of its member.
 func (c *Cluster) hasLeft(pod *etcdcluster.Pod) bool {
-	remaining := c.Process(pod.UID).Remaining
-
-	return remaining > 0 && pod.Ordinal >= int(remaining)
+	return !c.Process(pod.UID).includes(pod.Ordinal)
 }
 
 // catchUp starts a learner, sends it data, and promotes it when it has caught up.

@@ -149,6 +149,9 @@ func (c *Cluster) CreateMemberLeases() {
 	if written := c.written; written != nil && written.Remaining > 0 && written.Replicas <= written.Remaining {
 		size = written.Remaining // the Leases of removed members are deleted
 	}
+	if written := c.written; written != nil && written.Withdrawn > 0 && written.Replicas < written.Withdrawn {
+		size = written.Replicas
+	}
 	for _, name := range helper.MemberLeaseNames(c.Etcd, size) {
 		c.memberLease(name)
 	}

@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
@@ -66,6 +67,9 @@ func (c *Cluster) createClaim(claim *etcdcluster.Claim) {
 	}
 	claim.Exists, claim.UID, claim.CreationTime = true, c.uid("claim"), c.now
 	claim.Requested = c.Objects.StatefulSet.Rendering.VolumeSize()
+	for _, template := range c.Objects.StatefulSet.Rendering.Fixed.ClaimTemplates {
+		claim.StorageClass = ptr.Deref(template.StorageClass, "")
+	}
 }
 
 // provision creates the volume of a claim on a node.

@@ -14,7 +14,7 @@ import (
 )
 
 // State is the durable record of the operator about one Etcd. The zero value is the record of an Etcd that was never rendered. Names in JSON
-// never change. These keys are reserved for later versions: surge, incident. No other field may have the key
+// never change. This key is reserved for a later version: incident. No other field may have the key
 // "stage": users search the annotation for it.
 type State struct {
 	// Accepted is the generation that was accepted last. Nil: none.
@@ -28,6 +28,8 @@ type State struct {
 	Started int32 `json:"started,omitempty"`
 	// ScaleIn is the removal of members that is under way. Nil: none is.
 	ScaleIn *ScaleIn `json:"scale,omitempty"`
+	// Surge is the replacement of the only member through a temporary one, or the last such attempt. Nil: there was none, or it is complete.
+	Surge *Surge `json:"surge,omitempty"`
 	// PodSize is the size for which the pod of the only member was rendered, if that is larger than Size. A scale-in to one member does not
 	// restart it, and the pod template stays until another change. 0: Size.
 	PodSize int32 `json:"podSize,omitempty"`
@@ -69,11 +71,14 @@ type State struct {
 // Version is the highest version of the record that this operator writes and reads. A record of a higher version has a meaning that it cannot know.
 // A cluster with etcd 3.5 or newer has a record of version 2. An operator that reads only version 1 would downgrade the cluster, because all its images
 // contain etcd 3.4. The record of a scale-in has version 3. An operator without scale-in would add the removed members again. A later operator would then
-// continue the scale-in.
-const Version = 3
+// continue the scale-in. The record of a surge has version 4. An operator without surges would stop one of two voting members.
+const Version = 4
 
 // version returns the version with which the state is recorded.
 func (s State) version() int {
+	if s.Surge.IsActive() {
+		return 4
+	}
 	if s.ScaleIn != nil {
 		return 3
 	}
@@ -133,7 +138,7 @@ func decode(text string) (s State, err error) {
 
 // keys are the keys of the record.
 var keys = []string{
-	"version", "accepted", "replicas", "size", "started", "scale", "podSize", "existing", "initialClusterToken", "tls", "rotation", "restore", "verified", "retained", "snapshot", "finalSnapshot", "evidence", "handBack", "etcdVersion",
+	"version", "accepted", "replicas", "size", "started", "scale", "surge", "podSize", "existing", "initialClusterToken", "tls", "rotation", "restore", "verified", "retained", "snapshot", "finalSnapshot", "evidence", "handBack", "etcdVersion",
 }
 
 // Encode returns the annotations that record the state. The annotation of the store is left out if Store is nil.

@@ -97,12 +97,24 @@ var _ = Describe("The record on the ManagedResource", func() {
 		Expect(scaling.Encode()).To(HaveKeyWithValue(prefix+"state", HavePrefix(`{"version":1,`)), "after the scale-in")
 	})
 
-	It("keeps the keys of later versions of the operator", func() {
-		recorded, err := state.Decode(map[string]string{prefix + "state": `{"version":1,"size":3,"surge":{"revision":7}}`})
+	It("has a version that operators without surges refuse, while a temporary member may exist", func() {
+		surging := state.State{Size: 2, Surge: &state.Surge{Phase: state.SurgeReturn, Since: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Cause: "its pod template has changed", Pod: "pod", Claim: "claim"}}
+		encoded, err := surging.Encode()
 		Expect(err).NotTo(HaveOccurred())
-		Expect(recorded).To(Equal(state.State{Size: 3, Unknown: map[string]json.RawMessage{"surge": json.RawMessage(`{"revision":7}`)}}))
+		Expect(encoded).To(HaveKeyWithValue(prefix+"state", `{"version":4,"size":2,"surge":{"phase":"Return","since":"2026-01-02T03:04:05Z","cause":"its pod template has changed","pod":"pod","claim":"claim"}}`))
+		Expect(state.Decode(encoded)).To(Equal(surging))
+		for _, phase := range []state.SurgePhase{state.SurgeRequested, state.SurgeAborted} {
+			surging.Surge.Phase = phase
+			Expect(surging.Encode()).To(HaveKeyWithValue(prefix+"state", HavePrefix(`{"version":1,`)), "no temporary member exists")
+		}
+	})
+
+	It("keeps the keys of later versions of the operator", func() {
+		recorded, err := state.Decode(map[string]string{prefix + "state": `{"version":1,"size":3,"incident":{"revision":7}}`})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(recorded).To(Equal(state.State{Size: 3, Unknown: map[string]json.RawMessage{"incident": json.RawMessage(`{"revision":7}`)}}))
 		recorded.Size = 5
-		Expect(recorded.Encode()).To(HaveKeyWithValue(prefix+"state", MatchJSON(`{"version":1,"size":5,"surge":{"revision":7}}`)))
+		Expect(recorded.Encode()).To(HaveKeyWithValue(prefix+"state", MatchJSON(`{"version":1,"size":5,"incident":{"revision":7}}`)))
 	})
 
 	It("knows the keys of all its fields", func() {
@@ -124,7 +136,7 @@ var _ = Describe("The record on the ManagedResource", func() {
 		Expect(err).To(HaveOccurred(), "nothing overwrites it")
 	},
 		Entry("if it cannot be read", `{"version":1,`, "state cannot be read, restore it"),
-		Entry("if a newer operator wrote it", `{"version":4,"size":3}`, "has version 4, and this operator reads versions up to 3"),
+		Entry("if a newer operator wrote it", `{"version":5,"size":3}`, "has version 5, and this operator reads versions up to 4"),
 	)
 
 	It("reports that the record of the store cannot be read", func() {

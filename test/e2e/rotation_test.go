@@ -21,13 +21,16 @@ import (
 
 // Every write must succeed within a second.
 var _ = Describe("The CA rotation", quiet, func() {
-	It("interrupts no writes to three members, and writes to a single member only while it restarts", framework.NeedsSeed("uses the API of Gardener on the seed"), func(ctx SpecContext) {
+	It("interrupts no writes to three members and to one that surges replace, and writes to another single member only while it restarts", framework.NeedsSeed("uses the API of Gardener on the seed"), func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "rotation")
 		ns.ApplyCluster(ctx, "", nil)
-		rotations := []*rotation{{members: 1, name: "single"}, {members: 3, name: "main"}}
+		rotations := []*rotation{{members: 1, name: "single"}, {members: 1, name: "surge", change: withSurge}, {members: 3, name: "main"}}
 		for _, r := range rotations {
 			r.ns, r.etcd = ns, &druidv1alpha1.Etcd{}
 			r.etcd.Name, r.etcd.Spec.Labels, r.etcd.Spec.Replicas = r.name, map[string]string{"app": r.name}, r.members
+			if r.change != nil {
+				r.change(r.etcd)
+			}
 			ns.Create(ctx, r.etcd)
 		}
 		each := func(do func(*rotation)) {
@@ -82,7 +85,9 @@ type rotation struct {
 	ns      *framework.TestNamespace
 	name    string
 	members int32
-	etcd    *druidv1alpha1.Etcd
+	// change changes the Etcd before its creation. Nil: nothing.
+	change func(*druidv1alpha1.Etcd)
+	etcd   *druidv1alpha1.Etcd
 	// before are the credentials of the connection Secret at the start of the phase.
 	before  *tls.Config
 	clients clients
@@ -125,11 +130,11 @@ type clients struct {
 	end func(context.Context)
 }
 
-// startClients starts clients that use the Etcd with these credentials. With multiple members, every operation succeeds
-// within a second. A single member may be unavailable while it restarts.
+// startClients starts clients that use the Etcd with these credentials. With multiple members, and with a surge, every
+// operation succeeds within a second. Another single member may be unavailable while it restarts.
 func startClients(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd, credentials *tls.Config, phase string) clients {
 	GinkgoHelper()
-	if etcd.Spec.Replicas == 1 {
+	if etcd.Spec.Replicas == 1 && etcd.Spec.Etcd.UpdateStrategy == nil {
 		only := startSingleMemberClient(ctx, ns, etcd, credentials)
 
 		return clients{

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -22,6 +23,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/etcdversion"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 // promotion is the number of ticks after which a sidecar promotes its learner. The operator may promote it earlier.
@@ -192,6 +194,17 @@ func (k *Cluster) join(pod *corev1.Pod, volume string, learner bool) {
 	k.checkSizes()
 }
 
+// isReplacedBySurge is true for the first member of a surge. The operator deletes its pod as soon as its etcd stops.
+func (k *Cluster) isReplacedBySurge(pod *corev1.Pod) bool {
+	mr := getOrNil[*resourcesv1alpha1.ManagedResource](k, "druid-"+k.Etcd.Name)
+	if mr == nil {
+		return false
+	}
+	recorded, err := state.Decode(mr.Annotations)
+
+	return err == nil && recorded.Surge.IsActive() && recorded.Surge.Pod == pod.UID
+}
+
 // checkSizes checks that no sidecar with a store that started with cluster size 1 runs in a multi-member cluster. If its database is
 // older than the store, such a sidecar restores a second cluster from the store.
 func (k *Cluster) checkSizes() {
@@ -199,7 +212,7 @@ func (k *Cluster) checkSizes() {
 		return
 	}
 	for _, pod := range listOf[*corev1.Pod](k) {
-		if k.startSizes[pod.UID] == 1 && usesStore(pod) && isRunning(pod) {
+		if k.startSizes[pod.UID] == 1 && usesStore(pod) && isRunning(pod) && !k.isReplacedBySurge(pod) {
 			k.reportViolationOnce("pod %s started with cluster size 1 and runs in a multi-member cluster", pod.Name)
 		}
 	}

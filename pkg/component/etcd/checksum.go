@@ -26,7 +26,7 @@ const configMembers = 3
 // different checksum makes pods outdated, and neither additional nor removed members are a reason to restart them.
 func configChecksum(v Values) (string, error) {
 	var further []Member
-	v.Members, v.Remaining = v.PodMembers, 0
+	v.Members, v.Remaining, v.Withdrawn = v.PodMembers, 0, nil
 	if !v.MembersByAddress && len(v.Members) > configMembers {
 		v.Members, further = v.Members[:configMembers], v.Members[configMembers:]
 	}

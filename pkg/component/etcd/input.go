@@ -23,7 +23,11 @@ type Input struct {
 	Remaining int32
 	// Existing is the cluster that the members join or have joined. Nil: there is none.
 	Existing *druidv1alpha1.BootstrapWithExistingCluster
-	// PodSize is the number of members for which the pod template is rendered. Numbers below ClusterSize have no effect.
+	// Withdrawn is the ordinal of the member without advertised URLs. Nil: there is none.
+	Withdrawn *int32
+	// ServiceMember is the ordinal of the only member that the client Service selects. Nil: it selects all.
+	ServiceMember *int32
+	// PodSize is the number of members for which the pod template is rendered. 0: ClusterSize.
 	PodSize int32
 	// Defaults are the defaults of the operator. Its Images are those of EtcdVersion.
 	Defaults state.Defaults

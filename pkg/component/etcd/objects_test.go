@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -251,6 +252,29 @@ var _ = Describe("Objects", func() {
 		Expect(err).NotTo(HaveOccurred())
 		sum := sha256.Sum256(data)
 		Expect(only[*appsv1.StatefulSet](objects).Spec.Template.Annotations).To(HaveKeyWithValue("checksum/etcd-configmap", hex.EncodeToString(sum[:])))
+	})
+
+	It("should render the pod template of a single member during a surge", func() {
+		template := func(change func(*etcd.Input)) (corev1.PodTemplateSpec, string, map[string]string) {
+			GinkgoHelper()
+			in := inputOf(fixture.WithStore("S3"))()
+			change(&in)
+			objects := render(in)
+			service := objects[slices.IndexFunc(objects, func(o client.Object) bool { return o.GetName() == "test-client" })].(*corev1.Service)
+
+			return only[*appsv1.StatefulSet](objects).Spec.Template, only[*corev1.ConfigMap](objects).Data["etcd.conf.yaml"], service.Spec.Selector
+		}
+		single, configuration, selector := template(func(*etcd.Input) {})
+		Expect(configuration).NotTo(ContainSubstring("test-1"))
+		Expect(selector).NotTo(HaveKey("statefulset.kubernetes.io/pod-name"))
+
+		during, configuration, selector := template(func(in *etcd.Input) {
+			in.Replicas, in.ClusterSize, in.PodSize, in.Withdrawn, in.ServiceMember = 2, 2, 1, new(int32(0)), new(int32(1))
+		})
+		Expect(during).To(Equal(single))
+		Expect(configuration).To(ContainSubstring("initial-cluster: test-0=http://test-0.test-peer.test-ns.svc:2380,test-1=http://test-1.test-peer.test-ns.svc:2380"))
+		Expect(configuration).To(ContainSubstring("initial-advertise-peer-urls:\n  test-1:\n"), "without the URLs of the first member")
+		Expect(selector).To(HaveKeyWithValue("statefulset.kubernetes.io/pod-name", "test-1"))
 	})
 
 	DescribeTable("the checksum of the rendering moves with every object",

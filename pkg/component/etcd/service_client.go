@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	gardenerutils "github.com/gardener/gardener/pkg/utils/gardener"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -29,6 +30,9 @@ func clientService(v Values) (*corev1.Service, error) {
 	service.Annotations = merge(v.ClientService.Annotations)
 	if v.Remaining > 0 {
 		service.Spec.Selector = merge(service.Spec.Selector, map[string]string{druidv1alpha1.PodLabelAcceptsClients: strconv.Itoa(int(v.Remaining))})
+	}
+	if v.ServiceMember != nil {
+		service.Spec.Selector = merge(service.Spec.Selector, map[string]string{appsv1.StatefulSetPodNameLabel: fmt.Sprintf("%s-%d", v.Name, *v.ServiceMember)})
 	}
 	service.Spec.TrafficDistribution = v.ClientService.TrafficDistribution
 

@@ -68,7 +68,10 @@ func urlsByMember(v Values, urls func(Values, Member) []string) map[string][]str
 	if v.Remaining > 0 {
 		members = members[:v.Remaining]
 	}
-	for _, member := range members {
+	for ordinal, member := range members {
+		if v.Withdrawn != nil && ordinal == int(*v.Withdrawn) {
+			continue
+		}
 		byMember[member.Name] = urls(v, member)
 	}
 

@@ -37,7 +37,11 @@ type Values struct {
 	Members []Member
 	// Remaining is the number of members that stay, from the first one, while the others are removed. 0: none is removed.
 	Remaining int32
-	// PodMembers are the members for which the pod template is rendered. They are Members, except after a scale-in to one member.
+	// Withdrawn is the ordinal of the member without advertised URLs. Nil: there is none.
+	Withdrawn *int32
+	// ServiceMember is the ordinal of the only member that the client Service selects. Nil: it selects all.
+	ServiceMember *int32
+	// PodMembers are the members for which the pod template is rendered. They are Members, except after a scale-in to one member and in a surge.
 	PodMembers []Member
 	// MembersByAddress is true if members are named by the IP address of their pod instead of its name: they are managed
 	// externally. If their names contain host names, their manager overrides POD_NAME in their sidecars.

@@ -5,6 +5,7 @@
 package etcd
 
 import (
+	"cmp"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -35,7 +36,9 @@ func ValuesFor(in Input) (Values, error) {
 		Components:       componentsFor(etcd),
 		Members:          membersFor(etcd, in.ClusterSize),
 		Remaining:        in.Remaining,
-		PodMembers:       membersFor(etcd, max(in.ClusterSize, in.PodSize)),
+		Withdrawn:        in.Withdrawn,
+		ServiceMember:    in.ServiceMember,
+		PodMembers:       membersFor(etcd, cmp.Or(in.PodSize, in.ClusterSize)),
 		MembersByAddress: len(etcd.Spec.ExternallyManagedMemberAddresses) > 0,
 		MemberLeaseNames: helper.MemberLeaseNames(etcd, largest(etcd, in)),
 		Bootstrap:        bootstrapFor(in.Existing),
@@ -87,6 +90,9 @@ func componentsFor(etcd *druidv1alpha1.Etcd) Components {
 func largest(etcd *druidv1alpha1.Etcd, in Input) int32 {
 	if in.Remaining > 0 && in.Replicas <= in.Remaining {
 		return in.Remaining
+	}
+	if in.Withdrawn != nil && in.Replicas <= *in.Withdrawn {
+		return max(in.Replicas, etcd.Spec.Replicas)
 	}
 
 	return max(etcd.Spec.Replicas, in.Replicas, in.ClusterSize, int32(len(etcd.Spec.ExternallyManagedMemberAddresses))) // #nosec G115 -- A handful of addresses.

@@ -54,6 +54,10 @@ var _ = Describe("An operator that is killed at any of its writes", func() {
 		Entry("while three members become five", crashCase{given: three, when: setReplicas(5), then: succeeded(5, 6)}),
 		Entry("while five members become three", crashCase{given: []func(*kube.Cluster){create(5)}, when: setReplicas(3), then: succeeded(3, 6)}),
 		Entry("while three members with a store become one", crashCase{given: []func(*kube.Cluster){create(3, withStore)}, when: setReplicas(1), then: succeeded(1, 4)}),
+		Entry("while a surge replaces one member with a store", crashCase{given: []func(*kube.Cluster){create(1, withStore, withSurge)}, when: update(relabel), then: succeeded(1, 3)}),
+		Entry("while a surge replaces the volume of one member", crashCase{
+			given: []func(*kube.Cluster){create(1, plaintext, withSurge, withExpandableVolumes)}, when: update(withOtherClass), then: hasOtherClass,
+		}),
 		Entry("while it replaces the pods of three members", crashCase{given: three, when: update(relabel), then: succeeded(3, 7)}),
 		Entry("while it switches TLS off between three members", crashCase{given: three, when: update(plaintext), then: succeeded(3, 7)}),
 		Entry("while it hibernates three members", crashCase{given: three, when: setReplicas(0), then: succeeded(0, 4)}),
@@ -119,6 +123,21 @@ func hasVersion(version string, members, podsCreated int) func(*kube.Cluster) {
 			Expect(pod.Spec.Containers).To(ContainElements(HaveField("Image", images.EtcdWrapper), HaveField("Image", images.BackupRestore)))
 		}
 	}
+}
+
+func withSurge(etcd *druidv1alpha1.Etcd) {
+	etcd.Spec.Etcd.UpdateStrategy = new(druidv1alpha1.UpdateStrategySurge)
+}
+
+func withOtherClass(etcd *druidv1alpha1.Etcd) { etcd.Spec.StorageClass = new("other") }
+
+// hasOtherClass expects that nothing is left of the volume with the previous StorageClass.
+func hasOtherClass(k *kube.Cluster) {
+	GinkgoHelper()
+	succeeded(1, 3)(k)
+	claims := &corev1.PersistentVolumeClaimList{}
+	must(k.Client(nil).List(context.Background(), claims))
+	Expect(claims.Items).To(ConsistOf(And(HaveField("Name", "main-main-0"), HaveField("Spec.StorageClassName", HaveValue(Equal("other"))))))
 }
 
 func plaintext(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.EnableTLS = new(false) }

@@ -42,7 +42,9 @@ type execution struct {
 func (r *execution) Observe(ctx context.Context, run *engine.Run) (etcdcluster.Observation, error) {
 	etcd := run.Target.Canonical
 	request := observer.RequestFor(etcd)
-	request.NeedsMembers = func(o etcdcluster.Observation) bool { return run.Target.NeedsMembers(o, r.Config) }
+	request.NeedsMembers = func(o etcdcluster.Observation) bool {
+		return run.Target.NeedsMembers(o, r.Config) || engine.QueriesOnlyMember(etcd, o, r.Clock.Now())
+	}
 	request.NeedsClusterVersion = func(o etcdcluster.Observation) bool { return run.Target.RequestsVersionChange(o, r.Config) }
 	request.NeedsAuth = func(o etcdcluster.Observation) bool { return run.Target.RequestsDowngrade(o, r.Config) }
 	o := r.Observer.Observe(ctx, etcd, request)
@@ -182,7 +184,9 @@ func (r *execution) write(ctx context.Context, run *engine.Run, desired desiredR
 		return false, nil
 	}
 	r.event(etcd, corev1.EventTypeNormal, "ManagedResourceUpdated", "Generation %d is written to ManagedResource %s", etcd.Generation, helper.ManagedResourceName(etcd))
-	if run.IsAddingMember() {
+	if run.IsAddingMember() && run.Plan.NextSurge != nil {
+		r.event(run.Target.Stored, corev1.EventTypeNormal, "StartingSurge", "Starting a temporary second member: %s", run.Plan.Reason)
+	} else if run.IsAddingMember() {
 		r.event(run.Target.Stored, corev1.EventTypeNormal, "AddingMember", "Starting member %d of %d: %s", run.Rendered.Plan.Replicas, etcd.Spec.Replicas, run.Plan.Reason)
 	}
 	r.announceStop(run)

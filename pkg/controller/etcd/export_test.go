@@ -32,3 +32,8 @@ var HibernationEventType = hibernationEventType
 func (r *Reconciler) ChangeReclaimPolicy(ctx context.Context, etcd *druidv1alpha1.Etcd, step plan.Step) error {
 	return r.changeReclaimPolicy(ctx, etcd, step, "a restore is requested")
 }
+
+// CheckLag calls checkLag.
+func (r *Reconciler) CheckLag(ctx context.Context, etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, step plan.PromoteMember) error {
+	return r.checkLag(ctx, etcd, o, step)
+}

@@ -63,6 +63,7 @@ var operationKinds = []struct {
 	{plan.StageHibernate, "hibernate"},
 	{plan.StageScaleUp, "scale-up"},
 	{plan.StageScaleIn, "scale-in"},
+	{plan.StageSurge, "surge"},
 	{plan.StagePromote, "scale-up"},
 	{plan.StageReplaceLearner, "repair"},
 	{plan.StageReplacePod, "rolling-update"},

@@ -49,7 +49,11 @@ func (r *execution) do(ctx context.Context, run *engine.Run, step plan.Step, rea
 	switch step := step.(type) {
 	case plan.DeletePod:
 		r.event(etcd, corev1.EventTypeNormal, "ReplacingPod", "Deleting pod %s: %s", step.Object, reason)
-		return r.deleteObject(ctx, &corev1.Pod{ObjectMeta: objectMeta(etcd, step)}, preconditionsOf(step))
+		options := []client.DeleteOption{preconditionsOf(step)}
+		if step.GracePeriod > 0 {
+			options = append(options, client.GracePeriodSeconds(step.GracePeriod))
+		}
+		return r.deleteObject(ctx, &corev1.Pod{ObjectMeta: objectMeta(etcd, step)}, options...)
 	case plan.EvictPod:
 		return r.evict(ctx, etcd, step, reason)
 	case plan.MoveLeader:

@@ -100,6 +100,9 @@ func (r *execution) changeMembership(ctx context.Context, run *engine.Run, step 
 // promote requests the promotion of a learner from the healthy members, one after the other, until one succeeds.
 func (r *execution) promote(ctx context.Context, run *engine.Run, step plan.PromoteMember, reason string) error {
 	etcd, o := run.Target.Etcd, run.Observation
+	if err := r.checkLag(ctx, etcd, o, step); err != nil {
+		return waitForMembers("Waiting for the promotion of the member in pod %s: %s (%s)", step.Object, err, reason)
+	}
 	refusal, err := r.tryEndpoints(ctx, etcd, o, func(member etcdclient.Client) error { return member.Promote(ctx, step.Member) })
 	switch {
 	case err != nil:
@@ -110,6 +113,44 @@ func (r *execution) promote(ctx context.Context, run *engine.Run, step plan.Prom
 		return waitForMembers("Waiting for the promotion of the member in pod %s: %s (%s)", step.Object, refusal, reason)
 	}
 	r.event(etcd, corev1.EventTypeNormal, "PromotedMember", "Promoted the member in pod %s to a voting member: %s", step.Object, reason)
+
+	return nil
+}
+
+// checkLag returns an error if the learner lacks more entries of the log than the step allows. It reads the log of the leader first.
+func (r *Reconciler) checkLag(ctx context.Context, etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, step plan.PromoteMember) error {
+	if step.MaxLag == 0 {
+		return nil
+	}
+	leader, learner := o.Leader(), podWithUID(o, step.UID)
+	if leader == nil || learner == nil {
+		return errors.New("there is no leader, or the pod has changed")
+	}
+	var statuses [2]etcdcluster.EndpointStatus
+	for i, pod := range []etcdcluster.Pod{*leader, *learner} {
+		member, err := r.Observer.Member(ctx, etcd, pod)
+		if err != nil {
+			return err
+		}
+		if statuses[i], _, err = member.Status(ctx); err != nil {
+			return fmt.Errorf("the status of the member in pod %s: %w", pod.Name, err)
+		}
+	}
+	last, applied := statuses[0].RaftIndex, statuses[1].RaftAppliedIndex
+	if lag := last - min(last, applied); lag > step.MaxLag {
+		return fmt.Errorf("the learner lacks %d entries of the log, and may lack %d", lag, step.MaxLag)
+	}
+
+	return nil
+}
+
+// podWithUID returns the observed pod with the UID. Nil: there is none.
+func podWithUID(o etcdcluster.Observation, uid types.UID) *etcdcluster.Pod {
+	for i := range o.Pods {
+		if o.Pods[i].UID == uid {
+			return &o.Pods[i]
+		}
+	}
 
 	return nil
 }
@@ -136,20 +177,34 @@ func (r *execution) updatePeerURLs(ctx context.Context, run *engine.Run, step pl
 func (r *execution) removeMember(ctx context.Context, run *engine.Run, step plan.RemoveMember, reason string) error {
 	etcd, o := run.Target.Etcd, run.Observation
 	condition := conditions.Find(run.Target.Stored.Status.Conditions, druidv1alpha1.ConditionTypeScaleOperationComplete)
-	if condition == nil || condition.Reason != druidv1alpha1.ReasonScalingIn && condition.Reason != druidv1alpha1.ReasonBootstrapMembersRemoval {
+	isReported := condition != nil && (condition.Reason == druidv1alpha1.ReasonScalingIn || condition.Reason == druidv1alpha1.ReasonBootstrapMembersRemoval)
+	if !isReported && !run.Plan.Surge.IsActive() {
 		return waitForMembers("Waiting for the condition %s to report the removal of member %s (%s)", druidv1alpha1.ConditionTypeScaleOperationComplete, step.Name, reason)
 	}
 	if err := r.compareData(ctx, etcd, o, step.Compare); err != nil {
 		return waitForMembers("Waiting to remove member %s: %s (%s)", step.Name, err, reason)
 	}
-	refusal, err := r.tryEndpoints(ctx, etcd, o, func(member etcdclient.Client) error { return member.RemoveMember(ctx, step.Member) })
+	o.Pods = slices.DeleteFunc(slices.Clone(o.Pods), func(pod etcdcluster.Pod) bool {
+		endpoint := o.Etcd.Endpoint(pod.Ordinal)
+
+		return endpoint != nil && endpoint.MemberID == step.Member // it stops before it responds
+	})
+	var unsafe error // another member may not respond, which explains less
+	refusal, err := r.tryEndpoints(ctx, etcd, o, func(member etcdclient.Client) error {
+		err := member.RemoveMember(ctx, step.Member)
+		if errors.Is(err, etcdclient.ErrQuorumUnsafe) {
+			unsafe = err
+		}
+
+		return err
+	})
 	switch {
 	case err != nil:
 		return err
 	case refusal != nil:
 		logf.FromContext(ctx).Info("Removal of the member failed, retrying", "member", step.Name, "reason", refusal.Error())
-		if errors.Is(refusal, etcdclient.ErrQuorumUnsafe) {
-			return plan.Failed(druidv1alpha1.ErrorCodeQuorumUnsafeMemberRemoval, fmt.Errorf("removal of member %s: %w (%s)", step.Name, refusal, reason))
+		if unsafe != nil {
+			return plan.Failed(druidv1alpha1.ErrorCodeQuorumUnsafeMemberRemoval, fmt.Errorf("removal of member %s: %w (%s)", step.Name, unsafe, reason))
 		}
 
 		return waitForMembers("Waiting for the removal of member %s: %s (%s)", step.Name, refusal, reason)

@@ -44,6 +44,9 @@ func (c *client) call(do func(*memberState) error) error {
 	return fmt.Errorf("%s: %w", c.address, etcdclient.ErrUnreachable)
 }
 
+// firstIndex is the index of the raft log before the first write. No lag is larger.
+const firstIndex = 10000
+
 // Status implements etcdclient.Client.
 func (c *client) Status(context.Context) (etcdcluster.EndpointStatus, []etcdcluster.Alarm, error) {
 	var status etcdcluster.EndpointStatus
@@ -51,7 +54,7 @@ func (c *client) Status(context.Context) (etcdcluster.EndpointStatus, []etcdclus
 	err := c.call(func(m *memberState) error {
 		status = etcdcluster.EndpointStatus{
 			Reachable: true, MemberID: m.ID, ClusterID: c.cluster.ID, LeaderID: c.cluster.leader, Learner: m.Learner,
-			RaftTerm: c.cluster.term, RaftIndex: uint64(c.cluster.revision), RaftAppliedIndex: uint64(c.cluster.revision), // #nosec G115 -- never negative
+			RaftTerm: c.cluster.term, RaftIndex: firstIndex + uint64(c.cluster.revision), RaftAppliedIndex: firstIndex + uint64(c.cluster.revision) - m.lag, // #nosec G115 -- never negative
 			Revision: c.cluster.revision, Version: cmp.Or(m.version, c.cluster.Version), DBSize: m.databaseSize(), DBSizeInUse: 4096,
 			Healthy: !m.Learner && c.cluster.leader != 0,
 		}

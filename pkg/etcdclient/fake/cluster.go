@@ -46,6 +46,7 @@ type memberState struct {
 	version string
 	// hash of the data.
 	hash uint32
+	lag  uint64
 	// defragmented is true if the database has no unused space.
 	defragmented bool
 }
@@ -86,6 +87,9 @@ func (c *Cluster) SetVersion(id uint64, version string) {
 
 // SetHash sets the hash of the data of a member. Members without it have the hash 0.
 func (c *Cluster) SetHash(id uint64, hash uint32) { c.change(func() { c.find(id).hash = hash }) }
+
+// SetLag sets how many entries of the log a member lacks. Members without it lack none.
+func (c *Cluster) SetLag(id, entries uint64) { c.change(func() { c.find(id).lag = entries }) }
 
 // SetAuth enables or disables the authentication of clients by user and role.
 func (c *Cluster) SetAuth(enabled bool) {

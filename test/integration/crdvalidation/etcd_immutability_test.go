@@ -29,6 +29,18 @@ var _ = Describe("An immutable field of an Etcd", func() {
 		Entry("spec.volumeClaimTemplate", func(spec *druidv1alpha1.EtcdSpec, v *string) { spec.VolumeClaimTemplate = v }, "spec.volumeClaimTemplate"),
 	)
 
+	It("is the StorageClass, unless a surge replaces the volume of a single member", func() {
+		withSurge := func(e *druidv1alpha1.Etcd) {
+			e.Spec.Replicas, e.Spec.StorageClass, e.Spec.Etcd.UpdateStrategy = 1, new("a"), new(druidv1alpha1.UpdateStrategySurge)
+		}
+		object := create(withSurge)
+		Expect(change(object.DeepCopy(), func(e *druidv1alpha1.Etcd) {
+			e.Spec.StorageClass, e.Spec.Etcd.UpdateStrategy = new("b"), new(druidv1alpha1.UpdateStrategyRestart)
+		})).To(beRejected("unless spec.replicas is 1 and spec.etcd.updateStrategy is Surge"))
+		Expect(change(object.DeepCopy(), func(e *druidv1alpha1.Etcd) { e.Spec.Replicas, e.Spec.StorageClass = 3, new("b") })).To(beRejected("spec.storageClass is immutable"))
+		Expect(change(object, func(e *druidv1alpha1.Etcd) { e.Spec.StorageClass = new("b") })).To(Succeed())
+	})
+
 	It("differs from an empty field: an empty storage class is not the default storage class", func() {
 		object := create(func(e *druidv1alpha1.Etcd) { e.Spec.StorageClass = new("") })
 		Expect(change(object, func(e *druidv1alpha1.Etcd) { e.Spec.StorageClass = nil })).To(beRejected("spec.storageClass"))

@@ -35,6 +35,12 @@ func Quota(etcd *druidv1alpha1.Etcd) resource.Quantity {
 	return ptr.Deref(etcd.Spec.Etcd.Quota, resource.MustParse("8Gi"))
 }
 
+// UsesSurge is true if the only member is replaced through a temporary second member. False where unset, and for members that the operator does
+// not start.
+func UsesSurge(etcd *druidv1alpha1.Etcd) bool {
+	return ptr.Deref(etcd.Spec.Etcd.UpdateStrategy, druidv1alpha1.UpdateStrategyRestart) == druidv1alpha1.UpdateStrategySurge && ManagesPods(etcd)
+}
+
 // SnapshotCount is the number of raft entries that etcd keeps in memory, 10000 where unset.
 func SnapshotCount(etcd *druidv1alpha1.Etcd) int64 {
 	return ptr.Deref(etcd.Spec.Etcd.SnapshotCount, 10000)

@@ -146,6 +146,9 @@ const (
 	PodLabelAcceptsClients = "etcd-druid.extensions.gardener.cloud/accepts-clients"
 	// PodAnnotationRefreshed is the key, on a pod, of the rendering whose configuration the kubelet has to project without delay.
 	PodAnnotationRefreshed = "etcd-druid.extensions.gardener.cloud/refreshed"
+	// PodAnnotationEvictionRequested is the key, on the pod of an only member, of the time (RFC 3339) at which its eviction was requested. The webhook
+	// has rejected the eviction, so that a surge can replace the member.
+	PodAnnotationEvictionRequested = "etcd-druid.extensions.gardener.cloud/eviction-requested"
 	// LeaseAnnotationStore is the key, on a Lease of snapshots, of the store that contains them, as text.
 	LeaseAnnotationStore = "etcd-druid.extensions.gardener.cloud/store"
 	// LeaseAnnotationAwaitsReset is a key on the Lease of full snapshots. With the value `true`, the Lease may record a snapshot from a time at

@@ -10,6 +10,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// UpdateStrategy is how the operator replaces the only member of a cluster.
+// +kubebuilder:validation:Enum=Surge;Restart
+type UpdateStrategy string
+
+const (
+	// UpdateStrategySurge adds a temporary second member, and removes the first one when the second one votes. A new first member then joins, and
+	// the temporary one is removed. Clients have no longer interruption than a change of the leader. The surge needs a second volume for the time.
+	UpdateStrategySurge UpdateStrategy = "Surge"
+	// UpdateStrategyRestart deletes the pod of the member. Clients have no etcd until the new pod is ready. It is the default.
+	UpdateStrategyRestart UpdateStrategy = "Restart"
+)
+
 // EtcdConfig configures the etcd container of each member. Unless said otherwise, a change replaces the pods one by one.
 // +kubebuilder:validation:XValidation:rule="!has(self.additionalAdvertisePeerURLs) || self.additionalAdvertisePeerURLs.all(m, m.urls.all(u, u.startsWith((has(self.enableTLS) ? self.enableTLS : has(self.peerUrlTls)) ? 'https://' : 'http://')))",message="the URLs in spec.etcd.additionalAdvertisePeerURLs must begin with https:// if members use TLS, that is with spec.etcd.peerUrlTls or spec.etcd.enableTLS, and else with http://"
 // +kubebuilder:validation:XValidation:rule="!has(self.bootstrapWithExistingCluster) || self.bootstrapWithExistingCluster.members.all(m, m.peerUrls.all(u, u.startsWith((has(self.enableTLS) ? self.enableTLS : has(self.peerUrlTls)) ? 'https://' : 'http://')))",message="the peerUrls in spec.etcd.bootstrapWithExistingCluster.members must begin with https:// if members use TLS, that is with spec.etcd.peerUrlTls or spec.etcd.enableTLS, and else with http://"
@@ -50,6 +62,10 @@ type EtcdConfig struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65535
 	WrapperPort *int32 `json:"wrapperPort,omitempty"`
+	// UpdateStrategy is how the operator replaces the only member of a cluster: Surge or Restart. It has no effect on clusters of more members,
+	// whose members are replaced one at a time. Unset: Restart.
+	// +optional
+	UpdateStrategy *UpdateStrategy `json:"updateStrategy,omitempty"`
 	// Image is the full image reference of etcd-wrapper. Unset: the operator's image for the version of etcd.
 	// +optional
 	Image *string `json:"image,omitempty"`

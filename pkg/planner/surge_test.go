@@ -1,0 +1,258 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package planner_test
+
+import (
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
+)
+
+// withSurge lets the operator replace the only member through a temporary second one.
+func withSurge(etcd *druidv1alpha1.Etcd) {
+	etcd.Spec.Etcd.UpdateStrategy = new(druidv1alpha1.UpdateStrategySurge)
+}
+
+var _ = Describe("Surge", func() {
+	running := func(change ...func(*druidv1alpha1.Etcd)) *scenario {
+		GinkgoHelper()
+		s := newScenario(1, append(change, withSurge)...)
+		s.RestoreDelay = time.Minute // the embedded etcd of the sidecar gives up after this time
+		s.run()
+		s.expectDone()
+		s.resetTrace()
+
+		return s
+	}
+	changeImage := func(s *scenario) {
+		s.inject("spec.etcd.image changes", func() { s.image = "v2" })
+	}
+
+	It("replaces the only member through a temporary second one", func() {
+		s := running(withStore)
+		first := s.Objects.PodFor(0).UID
+		changeImage(s)
+		s.run()
+		s.expectDone()
+		Expect(s.Members).To(HaveLen(1))
+		Expect(s.Objects.PodFor(0).UID).NotTo(Equal(first))
+		Expect(s.Objects.State.Surge).To(BeNil())
+		s.expectGolden("surge")
+	})
+
+	It("replaces the only member of a completed generation when its eviction is requested, and only once", func() {
+		s := running(withStore)
+		first, generation := s.Objects.PodFor(0).UID, s.Etcd.Generation
+		s.inject("a drain requests the eviction of main-0", func() { s.Objects.PodFor(0).EvictionRequestedAt = s.Now() })
+		s.runUntil(func() bool { return s.Objects.State.Surge.IsActive() })
+		Expect(s.Objects.State.Surge.Cause).To(ContainSubstring("its eviction is requested"))
+		s.run()
+		s.expectDone()
+		replaced := s.Objects.PodFor(0)
+		Expect(replaced.UID).NotTo(Equal(first))
+		Expect(replaced.EvictionRequestedAt).To(BeZero())
+		Expect(s.Etcd.Generation).To(Equal(generation))
+		Expect(s.Objects.State.Surge).To(BeNil())
+		s.expectGolden("surge-drain")
+		s.resetTrace()
+		s.runFor(200)
+		Expect(s.Objects.PodFor(0).UID).To(Equal(replaced.UID))
+		Expect(s.steps).NotTo(HaveKey("PromoteMember"))
+	})
+
+	It("also begins if the pod of a completed generation is outdated and its eviction is requested", func() {
+		s := running(withStore)
+		first := s.Objects.PodFor(0).UID
+		s.inject("another writer changes the StatefulSet", func() { s.Objects.PodFor(0).RevisionHash = "earlier" })
+		s.run()
+		Expect(s.Objects.PodFor(0).UID).To(Equal(first), "the pod stays until the next operation")
+		s.inject("a drain requests the eviction of main-0", func() { s.Objects.PodFor(0).EvictionRequestedAt = s.Now() })
+		s.run()
+		s.expectDone()
+		Expect(s.Objects.PodFor(0).UID).NotTo(Equal(first))
+	})
+
+	It("does not begin after the eviction has waited for the time limit", func() {
+		s := running(withStore)
+		s.Store.Down = true
+		s.runFor(200)
+		s.inject("a drain requests the eviction of main-0", func() { s.Objects.PodFor(0).EvictionRequestedAt = s.Now() })
+		s.runFor(130)
+		s.Store.Down = false
+		s.run()
+		Expect(s.Objects.State.Surge).To(BeNil())
+		Expect(s.Objects.Pods).To(HaveLen(1))
+	})
+
+	It("restarts the member without the update strategy", func() {
+		s := newScenario(1, withStore)
+		s.run()
+		changeImage(s)
+		s.run()
+		s.expectDone()
+		Expect(s.steps).NotTo(HaveKey("PromoteMember"))
+	})
+
+	It("aborts the surge if the image cannot be pulled, and the member keeps running", func() {
+		s := running(withStore)
+		s.SetImageBroken("v2", true)
+		changeImage(s)
+		s.runUntil(func() bool { return s.Objects.State.Surge != nil && s.Objects.State.Surge.Phase == "Aborted" })
+		s.runFor(10)
+		Expect(s.Objects.PodFor(0).Ready).To(BeTrue())
+		Expect(s.Objects.Pods).To(HaveLen(1))
+		Expect(s.result.Newest.Plan.WaitsFor).To(ContainSubstring("ImagePullBackOff"))
+		s.expectGolden("surge-aborted-image")
+		s.resetTrace()
+		s.inject("the image can be pulled", func() { s.SetImageBroken("v2", false) })
+		s.idleTicks = 200
+		s.run()
+		s.expectDone()
+		Expect(s.Objects.State.Surge).To(BeNil())
+	})
+
+	It("tries another image at once after an aborted surge", func() {
+		s := running(withStore)
+		s.SetImageBroken("v2", true)
+		changeImage(s)
+		s.runUntil(func() bool { return s.Objects.State.Surge != nil && s.Objects.State.Surge.Phase == "Aborted" })
+		s.inject("spec.etcd.image changes again", func() { s.image = "v3" })
+		s.run()
+		s.expectDone()
+	})
+
+	It("aborts the surge if the learner never catches up", func() {
+		s := running(withStore)
+		s.CatchUpTicks = 1000
+		changeImage(s)
+		s.runUntil(func() bool { return s.Objects.State.Surge != nil && s.Objects.State.Surge.Phase == "Aborted" })
+		Expect(s.Members).To(HaveLen(1))
+		Expect(s.steps).NotTo(HaveKey("PromoteMember"))
+		Expect(s.Objects.State.Surge.Error).To(ContainSubstring("learner main-1 to catch up"))
+		Expect(s.violations()).To(BeEmpty())
+	})
+
+	It("does not begin while the store is unreachable", func() {
+		s := running(withStore)
+		s.Store.Down = true
+		s.runFor(200)
+		changeImage(s)
+		s.runFor(30)
+		Expect(s.Objects.State.Surge).To(BeNil())
+		Expect(s.result.Newest.Plan.WaitsFor).To(ContainSubstring("the store may be unreachable"))
+		s.Store.Down = false
+		s.run()
+		s.expectDone()
+	})
+
+	It("keeps the member if the change is taken back before the temporary member votes", func() {
+		s := running(withStore)
+		first := s.Objects.PodFor(0).UID
+		changeImage(s)
+		s.runUntil(func() bool { return s.Member(1) != nil })
+		s.inject("spec.etcd.image is as before", func() { s.image = "v1" })
+		s.run()
+		s.expectDone()
+		Expect(s.Objects.PodFor(0).UID).To(Equal(first))
+		Expect(s.steps).NotTo(HaveKey("PromoteMember"))
+		Expect(s.Objects.State.Surge).To(BeNil())
+	})
+
+	It("deletes the pod of the first member if its etcd stops while two members vote", func() {
+		s := running(withStore)
+		changeImage(s)
+		s.runUntil(func() bool { _, voters := s.Voters(); return voters == 2 })
+		s.inject("the etcd of main-0 is killed, and its database is older than the newest delta snapshot", func() { s.StopEtcdBehindStore(0) })
+		s.run()
+		s.expectDone()
+		s.expectGolden("surge-first-member-stopped")
+	})
+
+	It("replaces the volume by one of another StorageClass", func() {
+		s := running(withStore, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.StorageClass = new("slow") })
+		s.inject("spec.storageClass changes", func() { s.Etcd.Spec.StorageClass = new("fast") })
+		s.run()
+		s.expectDone()
+		Expect(s.Objects.ClaimFor(0).StorageClass).To(Equal("fast"))
+		Expect(s.Objects.State.Surge).To(BeNil())
+		s.expectGolden("surge-storage-class")
+	})
+
+	It("replaces the volume by a smaller one, and keeps one that a user has expanded", func() {
+		s := running(withStore)
+		s.inject("spec.storageCapacity decreases", func() { s.Etcd.Spec.StorageCapacity = new(resource.MustParse("10Gi")) })
+		s.run()
+		s.expectDone()
+		Expect(s.Objects.ClaimFor(0).Requested).To(BeEquivalentTo(10 << 30))
+		s.inject("a user expands the volume", func() { s.Objects.ClaimFor(0).Requested = 20 << 30 })
+		s.resetTrace()
+		s.run()
+		s.expectDone()
+		Expect(s.steps).NotTo(HaveKey("PromoteMember"))
+	})
+
+	It("refuses a volume that is smaller than the data needs", func() {
+		s := running(withStore)
+		s.inject("spec.storageCapacity decreases", func() { s.Etcd.Spec.StorageCapacity = new(resource.MustParse("8Gi")) })
+		s.runFor(10)
+		Expect(s.result.Newest.Plan.Refusal).To(HaveField("Message", ContainSubstring("the quota of 8Gi, the write-ahead log, and two databases")))
+		Expect(s.Objects.State.Surge).To(BeNil())
+	})
+
+	It("replaces a volume that cannot be expanded by a larger one", func() {
+		s := running(withStore)
+		s.FixedVolumes = true
+		s.inject("spec.storageCapacity increases", func() { s.Etcd.Spec.StorageCapacity = new(resource.MustParse("32Gi")) })
+		s.run()
+		s.expectDone()
+		Expect(s.Objects.ClaimFor(0).Requested).To(BeEquivalentTo(32 << 30))
+	})
+
+	DescribeTable("waits while the second voting member is away, and continues", func(phase state.SurgePhase) {
+		s := running(withStore)
+		changeImage(s)
+		s.runUntil(func() bool {
+			return s.Objects.State.Surge != nil && s.Objects.State.Surge.Phase == phase && len(s.Members) == 2
+		})
+		node := s.Objects.PodFor(1).Node
+		s.inject("the node of main-1 is unreachable", func() { s.PartitionNode(node, true) })
+		s.runFor(60)
+		Expect(s.violations()).To(BeEmpty())
+		s.inject("the node is reachable again", func() { s.PartitionNode(node, false) })
+		s.run()
+		s.expectDone()
+	},
+		Entry("before the first member is removed", state.SurgeReplace),
+		Entry("before it is removed itself", state.SurgeEnd),
+	)
+
+	DescribeTable("hibernates, and changes the size, after the surge", func(size int32) {
+		for _, phase := range []state.SurgePhase{state.SurgeJoin, state.SurgeReplace, state.SurgeReturn, state.SurgeEnd} {
+			s := running(withStore)
+			changeImage(s)
+			s.runUntil(func() bool { return s.Objects.State.Surge != nil && s.Objects.State.Surge.Phase == phase })
+			s.inject("spec.replicas changes", func() { s.Etcd.Spec.Replicas = size })
+			s.run()
+			Expect(s.violations()).To(BeEmpty())
+			Expect(s.Objects.State.Surge).To(BeNil())
+			if size > 0 {
+				s.expectDone()
+			} else {
+				Expect(s.Objects.Pods).To(BeEmpty())
+			}
+			s.inject("spec.replicas is 1 again", func() { s.Etcd.Spec.Replicas = 1 })
+			s.run()
+			s.expectDone()
+		}
+	},
+		Entry("to 0", int32(0)),
+		Entry("to 3", int32(3)),
+	)
+})
