@@ -25,6 +25,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsscheme "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/scheme"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -447,10 +448,11 @@ var _ = Describe("the operator's chart", func() {
 		Entry("a seed has a namespace for each shoot", "watchNamespaces: [team-a]", "gardener.enabled=false"),
 		Entry("pprof needs rights of its own", standalone+"extraArgs: [--enable-profiling=true]", "set config.debugging.enableProfiling"),
 		Entry("admission policies are made of the protection as well", "config: {webhooks: {etcdComponentProtection: {enabled: true}}}", "set protection"),
+		Entry("the webhook for evictions needs a Service", "config: {webhooks: {eviction: {enabled: false}}}", "set evictionWebhook"),
 	)
 
 	It("protects nothing, and serves no webhook, where that is switched off", func() {
-		rendered := objects(manifests(standalone + "protection: {enabled: false, deletionConfirmation: true}\n"))
+		rendered := objects(manifests(standalone + "protection: {enabled: false, deletionConfirmation: true}\nevictionWebhook: {enabled: false}\n"))
 
 		for _, object := range rendered {
 			if policy, ok := object.(*admissionregistrationv1.ValidatingAdmissionPolicy); ok {
@@ -460,6 +462,19 @@ var _ = Describe("the operator's chart", func() {
 
 		Expect(find[*corev1.Service](rendered, "gardener-extension-etcd-druid").Spec.Ports).To(HaveLen(1))
 		Expect(find[*corev1.ConfigMap](rendered, "gardener-extension-etcd-druid-config").Data["config.yaml"]).NotTo(ContainSubstring("etcdComponentProtection"))
+	})
+
+	It("serves the webhook for evictions without the protection", func() {
+		rendered := objects(manifests(standalone + "protection: {enabled: false}\nwatchNamespaces: [team-a]\nnetworkPolicies: {enabled: true}\n"))
+
+		Expect(find[*corev1.Service](rendered, "gardener-extension-etcd-druid").Spec.Ports).To(ContainElement(HaveField("Name", "webhooks")))
+		Expect(find[*networkingv1.NetworkPolicy](rendered, "gardener-extension-etcd-druid").Spec.Ingress).To(HaveLen(1))
+		Expect(find[*appsv1.Deployment](rendered, "gardener-extension-etcd-druid").Spec.Template.Spec.Volumes).To(ContainElement(HaveField("Name", "webhook-certificate")))
+		Expect(find[*rbacv1.Role](rendered, "gardener-extension-etcd-druid").Rules).To(ContainElement(HaveField("Resources", ConsistOf("secrets"))))
+		Expect(find[*rbacv1.ClusterRole](rendered, "extensions.gardener.cloud:gardener-extension-etcd-druid").Rules).To(ContainElement(And(
+			HaveField("Resources", ConsistOf("validatingwebhookconfigurations")), HaveField("Verbs", ConsistOf("create")))))
+		config := find[*corev1.ConfigMap](rendered, "gardener-extension-etcd-druid-config").Data["config.yaml"]
+		Expect(config).To(And(ContainSubstring("managedCertificate: true"), MatchRegexp(`eviction:\s+enabled: true`), Not(ContainSubstring("etcdComponentProtection"))))
 	})
 
 	It("serves metrics and health on the ports that the configuration names", func() {

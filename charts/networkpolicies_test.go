@@ -270,9 +270,9 @@ var _ = Describe("the NetworkPolicies of the chart and of an Etcd", func() {
 	})
 
 	It("open no port for a webhook that does not exist", func() {
-		i := install(restricted + "}\nprotection: {enabled: false}\n")
+		i := install(restricted + "}\nprotection: {enabled: false}\nevictionWebhook: {enabled: false}\n")
 		i.check("apiserver operator 9443 TCP no")
-		install(standalone + "networkPolicies: {enabled: true}\nprotection: {enabled: false}\n").check("monitoring operator 8080 TCP no")
+		install(standalone + "networkPolicies: {enabled: true}\nprotection: {enabled: false}\nevictionWebhook: {enabled: false}\n").check("monitoring operator 8080 TCP no")
 	})
 
 	It("are part of the values only, since the chart creates one of them", func() {

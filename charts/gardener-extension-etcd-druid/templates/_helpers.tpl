@@ -101,6 +101,11 @@ subjects:
 {{- .Values.protection.enabled -}}
 {{- end -}}
 
+{{- /* Whether the operator serves and registers a webhook. */ -}}
+{{- define "webhooks" -}}
+{{- or .Values.protection.enabled .Values.evictionWebhook.enabled -}}
+{{- end -}}
+
 {{- /* Users and ServiceAccounts that may change objects of Etcds. The policies and the configuration of the operator both contain them. */ -}}
 {{- define "protectionConfig" -}}
 enabled: true
@@ -138,6 +143,9 @@ drainers: {{ .Values.protection.drainers | toJson }}
 {{- end -}}
 {{- if hasKey (.Values.config.webhooks | default dict) "etcdComponentProtection" -}}
 {{- fail "config.webhooks.etcdComponentProtection is not taken: set protection, of which the admission policies are made as well" -}}
+{{- end -}}
+{{- if hasKey (.Values.config.webhooks | default dict) "eviction" -}}
+{{- fail "config.webhooks.eviction is not taken: set evictionWebhook, on which the Service of the webhook depends as well" -}}
 {{- end -}}
 {{- if hasKey .Values.config "watchNamespaces" -}}
 {{- fail "config.watchNamespaces is not taken: set watchNamespaces, which also grants the rights that it needs" -}}
@@ -184,8 +192,12 @@ drainers: {{ .Values.protection.drainers | toJson }}
 {{- end -}}
 {{- $_ := set $own "rendering" (set ($own.rendering | default dict) "networkPolicies" $policies) -}}
 {{- end -}}
+{{- $webhooks := dict "eviction" (dict "enabled" .Values.evictionWebhook.enabled) -}}
 {{- if eq (include "protection" .) "true" -}}
-{{- $_ := set $own "webhooks" (dict "etcdComponentProtection" (include "protectionConfig" . | fromYaml)) -}}
+{{- $_ := set $webhooks "etcdComponentProtection" (include "protectionConfig" . | fromYaml) -}}
+{{- end -}}
+{{- $_ := set $own "webhooks" $webhooks -}}
+{{- if eq (include "webhooks" .) "true" -}}
 {{- $_ := set $own "server" (dict "webhooks" (dict "managedCertificate" true)) -}}
 {{- end -}}
 {{- mergeOverwrite $own (deepCopy .Values.config) | toYaml -}}

@@ -74,8 +74,8 @@ func run(ctx context.Context, o *Options) error {
 	if err := measureEtcds(mgr); err != nil {
 		return fmt.Errorf("adding metrics: %w", err)
 	}
-	if err := addProtection(ctx, mgr, o); err != nil {
-		return fmt.Errorf("adding the webhook: %w", err)
+	if err := addWebhooks(ctx, mgr, o); err != nil {
+		return fmt.Errorf("adding the webhooks: %w", err)
 	}
 
 	mgr.GetLogger().Info("Starting the operator", "embeddedResourceManager", o.Config.ResourceManager.Embedded, "watchNamespaces", o.Config.WatchNamespaces)

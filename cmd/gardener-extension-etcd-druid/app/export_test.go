@@ -16,5 +16,11 @@ var EtcdHelper = etcdHelper
 // ExistingNamespaces is existingNamespaces.
 var ExistingNamespaces = existingNamespaces
 
+// DelaysEvictions is delaysEvictions.
+var DelaysEvictions = (*Options).delaysEvictions
+
+// RegistersWebhooks is registersWebhooks.
+var RegistersWebhooks = (*Options).registersWebhooks
+
 // ReleaseSecrets is releaseSecrets.
 var ReleaseSecrets = releaseSecrets

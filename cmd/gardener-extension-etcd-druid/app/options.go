@@ -109,8 +109,8 @@ func (o *Options) Validate() error {
 	if o.Config.ResourceManager.Embedded && !o.isEnabled(etcd.ControllerName) {
 		return fmt.Errorf("resourceManager.embedded needs the controller %s, because the embedded resource manager applies only what this controller has rendered: enable the controller, or disable resourceManager.embedded", etcd.ControllerName)
 	}
-	if o.Config.Webhooks.EtcdComponentProtection.Enabled && o.Config.Server.Webhooks.ManagedCertificate && o.webhook.Namespace == "" {
-		return fmt.Errorf("the namespace of the webhook's Service and certificates is not known: set --webhook-config-namespace or LEADER_ELECTION_NAMESPACE, or switch server.webhooks.managedCertificate off")
+	if o.registersWebhooks() && o.webhook.Namespace == "" {
+		return fmt.Errorf("the namespace of the Service of the webhooks and certificates is not known: set --webhook-config-namespace or LEADER_ELECTION_NAMESPACE, or switch server.webhooks.managedCertificate off")
 	}
 	return o.heartbeat.Validate()
 }

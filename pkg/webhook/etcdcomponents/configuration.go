@@ -8,37 +8,32 @@ import (
 	"fmt"
 	"strings"
 
-	extensionswebhook "github.com/gardener/gardener/extensions/pkg/webhook"
 	secretsmanager "github.com/gardener/gardener/pkg/utils/secrets/manager"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/webhook/registration"
 )
 
 // Path is the URL path of the webhook. gardenlet and the chart of etcd-druid depend on it.
 const Path = "/webhooks/etcdcomponents"
 
-// Configuration returns the webhook configuration for the objects that the policies cannot select, without a CA. It fails
-// closed. Its match conditions select only requests for objects of an Etcd by other users than the accounts. No other request
-// depends on the webhook. If there are namespaces, it selects only requests for their objects.
-func Configuration(name string, client admissionregistrationv1.WebhookClientConfig, accounts Accounts, namespaces ...string) *admissionregistrationv1.ValidatingWebhookConfiguration {
-	var selector *metav1.LabelSelector
-	if len(namespaces) > 0 {
-		selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpIn, Values: namespaces}}}
-	}
+// Webhooks returns the webhooks for the objects that the policies cannot select. They fail closed. Their match conditions select
+// only requests for objects of an Etcd by other users than the accounts. No other request depends on them. If there are
+// namespaces, they select only requests for their objects.
+func Webhooks(client func(path string) admissionregistrationv1.WebhookClientConfig, accounts Accounts, namespaces ...string) []admissionregistrationv1.ValidatingWebhook {
 	webhook := func(prefix string, rule admissionregistrationv1.Rule, operations []admissionregistrationv1.OperationType, isPartOfEtcd string) admissionregistrationv1.ValidatingWebhook {
 		return admissionregistrationv1.ValidatingWebhook{
 			Name:                    prefix + ".etcdcomponents.webhooks.druid.gardener.cloud",
-			ClientConfig:            client,
+			ClientConfig:            client(Path),
 			Rules:                   []admissionregistrationv1.RuleWithOperations{{Operations: operations, Rule: rule}},
 			FailurePolicy:           new(admissionregistrationv1.Fail),
 			MatchPolicy:             new(admissionregistrationv1.Exact),
 			SideEffects:             new(admissionregistrationv1.SideEffectClassNone),
 			TimeoutSeconds:          new(int32(10)),
 			AdmissionReviewVersions: []string{"v1"},
-			NamespaceSelector:       selector,
+			NamespaceSelector:       registration.NamespaceSelector(namespaces...),
 			MatchConditions: []admissionregistrationv1.MatchCondition{
 				{Name: "concerns-an-etcd", Expression: isPartOfEtcd},
 				{Name: "by-a-stranger", Expression: byOtherUser(accounts)},
@@ -56,10 +51,7 @@ func Configuration(name string, client admissionregistrationv1.WebhookClientConf
 		fmt.Sprintf("has(oldObject.metadata.labels) && '%[1]s' in oldObject.metadata.labels && oldObject.metadata.labels['%[1]s'].startsWith('etcd-druid-')", secretsmanager.LabelKeyManagerIdentity))
 	issued.ObjectSelector = &metav1.LabelSelector{MatchLabels: map[string]string{secretsmanager.LabelKeyManagedBy: secretsmanager.LabelValueSecretsManager}}
 
-	return &admissionregistrationv1.ValidatingWebhookConfiguration{
-		ObjectMeta: extensionswebhook.InitialWebhookConfig(name),
-		Webhooks:   []admissionregistrationv1.ValidatingWebhook{issued, scale},
-	}
+	return []admissionregistrationv1.ValidatingWebhook{issued, scale}
 }
 
 // byOtherUser is the match condition for users who may not change everything.

@@ -5,18 +5,19 @@
 package etcdcomponents_test
 
 import (
+	extensionswebhookcmd "github.com/gardener/gardener/extensions/pkg/webhook/cmd"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/webhook/etcdcomponents"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/webhook/registration"
 )
 
 var _ = Describe("Configuration", func() {
 	selectors := func(namespaces ...string) []*metav1.LabelSelector {
 		var found []*metav1.LabelSelector
-		for _, webhook := range etcdcomponents.Configuration("name", admissionregistrationv1.WebhookClientConfig{}, etcdcomponents.Accounts{}, namespaces...).Webhooks {
+		for _, webhook := range etcdcomponents.Webhooks(registration.Options{Server: &extensionswebhookcmd.ServerConfig{}}.ClientConfig, etcdcomponents.Accounts{}, namespaces...) {
 			found = append(found, webhook.NamespaceSelector)
 		}
 

@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package protection_test tests with a real API server which users may change or delete the objects of an Etcd. It uses the admission
-// policies of the chart and the webhook of the operator.
+// policies of the chart and the webhooks of the operator.
 package protection_test
 
 import (

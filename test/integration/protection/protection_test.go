@@ -25,6 +25,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -39,6 +40,8 @@ import (
 	configv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/config/v1alpha1"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/webhook/etcdcomponents"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/webhook/eviction"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/webhook/registration"
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 	"github.com/gardener/gardener-extension-etcd-druid/test/integration/environment"
 )
@@ -167,13 +170,16 @@ func serve(config configv1alpha1.EtcdComponentProtectionWebhookConfiguration, po
 	Expect(err).NotTo(HaveOccurred())
 
 	ctx, cancel := context.WithCancel(context.Background())
-	Expect(etcdcomponents.AddToManager(ctx, mgr, etcdcomponents.AddOptions{
-		Accounts: etcdcomponents.AccountsFor(config),
-		Name:     app.Name,
-		Owner:    "extensions.gardener.cloud:gardener-extension-etcd-druid",
-		Managed:  true,
-		Server:   &extensionswebhookcmd.ServerConfig{Mode: extensionswebhook.ModeURL, URL: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), Namespace: operators},
-	})).To(Succeed())
+	server := registration.Options{
+		Name:   app.Name,
+		Owner:  "extensions.gardener.cloud:gardener-extension-etcd-druid",
+		Server: &extensionswebhookcmd.ServerConfig{Mode: extensionswebhook.ModeURL, URL: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), Namespace: operators},
+	}
+	accounts := etcdcomponents.AccountsFor(config)
+	etcdcomponents.AddToManager(mgr, accounts)
+	eviction.AddToManager(mgr)
+	webhooks := append(etcdcomponents.Webhooks(server.ClientConfig, accounts), eviction.Webhooks(server.ClientConfig)...)
+	Expect(registration.AddToManager(ctx, mgr, server, webhooks...)).To(Succeed())
 
 	done := make(chan struct{})
 	go func() {
@@ -188,8 +194,8 @@ func serve(config configv1alpha1.EtcdComponentProtectionWebhookConfiguration, po
 	}
 }
 
-// registration returns the ValidatingWebhookConfiguration of the operator.
-func registration(ctx context.Context) (*admissionregistrationv1.ValidatingWebhookConfiguration, error) {
+// registered returns the ValidatingWebhookConfiguration of the operator.
+func registered(ctx context.Context) (*admissionregistrationv1.ValidatingWebhookConfiguration, error) {
 	configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{}
 
 	return configuration, env.Client.Get(ctx, client.ObjectKey{Name: "gardener-extension-etcd-druid"}, configuration)
@@ -304,6 +310,36 @@ var _ = Describe("The objects of an Etcd", Ordered, func() {
 		Expect(administrator.Delete(ctx, etcd, client.DryRunAll)).To(Succeed())
 	})
 
+	It("include the pod of the only member, whose eviction waits for a surge", func(ctx SpecContext) {
+		createSingleMember(ctx)
+		Eventually(func() error { return evict(ctx, metav1.DryRunAll) }).Should(Satisfy(apierrors.IsTooManyRequests))
+		Expect(evictionRequestedAt(ctx)).To(BeEmpty(), "a dry run annotates nothing")
+
+		err := evict(ctx)
+		Expect(err).To(Satisfy(apierrors.IsTooManyRequests))
+		Expect(err).To(MatchError(And(ContainSubstring("through a temporary second member"), ContainSubstring("updateStrategy"))))
+		Expect(time.Parse(time.RFC3339, evictionRequestedAt(ctx))).To(BeTemporally("~", time.Now(), time.Minute))
+
+		By("evicting the pod that a surge has created")
+		temporary := singlePod("single-1")
+		Expect(env.Client.Create(ctx, temporary)).To(Succeed())
+		Eventually(func() metav1.Time { // the unit of a creation timestamp is a second
+			pod := singlePod("single-0")
+			recreate(ctx, pod)
+
+			return pod.CreationTimestamp
+		}).ShouldNot(Equal(temporary.CreationTimestamp))
+		Eventually(func() error { return evict(ctx, metav1.DryRunAll) }).Should(Satisfy(apierrors.IsNotFound))
+		Expect(env.Controllers().Delete(ctx, temporary, client.GracePeriodSeconds(0))).To(Succeed())
+
+		By("reaching the time limit")
+		Eventually(func() error { return evict(ctx) }).Should(Satisfy(apierrors.IsTooManyRequests))
+		annotation := fmt.Sprintf(`{"metadata":{"annotations":{"etcd-druid.extensions.gardener.cloud/eviction-requested":%q}}}`, time.Now().Add(-10*time.Minute).UTC().Format(time.RFC3339))
+		Expect(env.Client.Patch(ctx, singlePod("single-0"), client.RawPatch(types.MergePatchType, []byte(annotation)))).To(Succeed())
+		Eventually(func() error { return evict(ctx) }).Should(Succeed())
+		Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(singlePod("single-0")), &corev1.Pod{})).To(Satisfy(apierrors.IsNotFound))
+	}, SpecTimeout(2*time.Minute))
+
 	It("stay protected when the operator renews the certificates of the webhook", func(ctx SpecContext) {
 		before, bundle := servedSerial(port), certificatesIn(ctx)
 		Expect(bundle).To(HaveLen(1))
@@ -330,7 +366,7 @@ var _ = Describe("The objects of an Etcd", Ordered, func() {
 		Expect(env.Client.DeleteAllOf(ctx, &admissionregistrationv1.ValidatingAdmissionPolicyBinding{})).To(Succeed())
 		Eventually(attempts()[0].try).WithArguments(ctx, administrator).Should(BeTrue())
 
-		own, err := registration(ctx)
+		own, err := registered(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		everything := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "etcd-druid"}}
 		everything.Webhooks = []admissionregistrationv1.ValidatingWebhook{{
@@ -354,6 +390,9 @@ var _ = Describe("The objects of an Etcd", Ordered, func() {
 	It("are the only objects that need an available webhook, and only for unprivileged users", func(ctx SpecContext) {
 		stop()
 		stop = func() {}
+
+		recreate(ctx, singlePod("single-0"))
+		Expect(evict(ctx)).To(Succeed(), "without the webhook, the eviction passes")
 
 		scale := func(name string, c client.Client) error {
 			_, err := attempt{object: &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: name}}, patch: `{"spec":{"replicas":2}}`, subresource: "scale"}.try(ctx, c)
@@ -379,16 +418,70 @@ var _ = Describe("The objects of an Etcd", Ordered, func() {
 	}, SpecTimeout(time.Minute))
 
 	It("are no longer protected after the protection is disabled", func(ctx SpecContext) {
-		Expect(etcdcomponents.Unregister(ctx, env.Client, "gardener-extension-etcd-druid")).To(Succeed())
-		_, err := registration(ctx)
+		Expect(registration.Unregister(ctx, env.Client, "gardener-extension-etcd-druid")).To(Succeed())
+		_, err := registered(ctx)
 		Expect(err).To(Satisfy(apierrors.IsNotFound))
-		Expect(etcdcomponents.Unregister(ctx, env.Client, "gardener-extension-etcd-druid")).To(Succeed(), "Unregister is idempotent")
+		Expect(registration.Unregister(ctx, env.Client, "gardener-extension-etcd-druid")).To(Succeed(), "Unregister is idempotent")
 
 		for _, one := range attempts() {
 			Eventually(one.try).WithArguments(ctx, administrator).Should(BeTrue(), one.name)
 		}
 	}, SpecTimeout(time.Minute))
 })
+
+// createSingleMember creates an Etcd that replaces its only member by a surge, and the ready pod of this member.
+func createSingleMember(ctx context.Context) {
+	GinkgoHelper()
+
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-of-single"}}
+	Expect(env.Client.Create(ctx, node)).To(Succeed())
+	// The API server taints new nodes.
+	Expect(env.Client.Patch(ctx, node, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"taints":null}}`)))).To(Succeed())
+
+	etcd := fixture.Etcd(fixture.WithName("single"), fixture.WithNamespace(namespace), fixture.WithReplicas(1), func(etcd *druidv1alpha1.Etcd) {
+		etcd.Spec.Etcd.UpdateStrategy = new(druidv1alpha1.UpdateStrategySurge)
+	})
+	etcd.UID, etcd.Generation = "", 0
+	Expect(env.Client.Create(ctx, etcd)).To(Succeed())
+	recreate(ctx, singlePod("single-0"))
+}
+
+// singlePod returns a pod of the Etcd of createSingleMember.
+func singlePod(name string) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{
+			"app.kubernetes.io/managed-by": "etcd-druid", "app.kubernetes.io/part-of": "single", "app.kubernetes.io/component": "etcd-statefulset",
+		}},
+		Spec: corev1.PodSpec{NodeName: "node-of-single", Containers: []corev1.Container{{Name: "etcd", Image: "registry.example.com/etcd"}}},
+	}
+}
+
+// recreate creates the pod in place of another one with the same name, and reports it as ready.
+func recreate(ctx context.Context, pod *corev1.Pod) {
+	GinkgoHelper()
+
+	Expect(client.IgnoreNotFound(env.Controllers().Delete(ctx, pod.DeepCopy(), client.GracePeriodSeconds(0)))).To(Succeed())
+	Expect(env.Client.Create(ctx, pod)).To(Succeed())
+	pod.Status.Phase = corev1.PodRunning
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+	Expect(env.Client.Status().Update(ctx, pod)).To(Succeed())
+}
+
+// evict evicts the pod of the only member, as a user who drains its node.
+func evict(ctx context.Context, dryRun ...string) error {
+	return env.ClientOf("jane").SubResource("eviction").Create(ctx, singlePod("single-0"),
+		&policyv1.Eviction{DeleteOptions: &metav1.DeleteOptions{GracePeriodSeconds: new(int64(0)), DryRun: dryRun}})
+}
+
+// evictionRequestedAt returns the annotation of the pod of the only member.
+func evictionRequestedAt(ctx context.Context) string {
+	GinkgoHelper()
+
+	pod := singlePod("single-0")
+	Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(pod), pod)).To(Succeed())
+
+	return pod.Annotations["etcd-druid.extensions.gardener.cloud/eviction-requested"]
+}
 
 // servedSerial returns the serial number of the certificate that the webhook server presents.
 func servedSerial(port int) string {
@@ -403,7 +496,7 @@ func servedSerial(port int) string {
 
 // certificatesIn returns the CA certificates in the ValidatingWebhookConfiguration.
 func certificatesIn(ctx context.Context) []string {
-	configuration, err := registration(ctx)
+	configuration, err := registered(ctx)
 	if err != nil {
 		return []string{err.Error()}
 	}

@@ -43,6 +43,13 @@ var _ = Describe("Decode", func() {
 		Expect(config.Logging.LogLevel).To(BeEquivalentTo("info"))
 		Expect(config.Logging.LogFormat).To(BeEquivalentTo("json"))
 		Expect(config.ResourceManager.Embedded).To(BeFalse())
+		Expect(config.Webhooks.Eviction.Enabled).To(HaveValue(BeTrue()))
+	})
+
+	It("should keep the webhook for evictions disabled", func() {
+		config, err := configv1alpha1.Decode([]byte(header + "webhooks: {eviction: {enabled: false}}\n"))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(config.Webhooks.Eviction.Enabled).To(HaveValue(BeFalse()))
 	})
 
 	It("should take the zeros that gardenlet writes where compaction is off for nothing said", func() {

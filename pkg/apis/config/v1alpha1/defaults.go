@@ -33,6 +33,7 @@ func SetDefaults(c *OperatorConfiguration) {
 	setDefault(&c.Server.HealthProbes.Port, 8081)
 
 	setControllerDefaults(&c.Controllers)
+	setPointerDefault(&c.Webhooks.Eviction.Enabled, true)
 
 	setDurationDefault(&c.ResourceManager.SyncPeriod, time.Hour)
 	setDefault(&c.Predecessor, PredecessorStandBy)

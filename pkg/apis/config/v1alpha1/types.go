@@ -243,6 +243,17 @@ type WebhookConfiguration struct {
 	// EtcdComponentProtection rejects changes to the objects of an Etcd by others than the operator.
 	// +optional
 	EtcdComponentProtection EtcdComponentProtectionWebhookConfiguration `json:"etcdComponentProtection,omitempty"`
+	// Eviction delays the eviction of the only member of an Etcd with the update strategy Surge.
+	// +optional
+	Eviction EvictionWebhookConfiguration `json:"eviction,omitempty"`
+}
+
+// EvictionWebhookConfiguration configures the webhook for evictions. The operator registers this webhook only if it manages the
+// certificate, see TLSServer.
+type EvictionWebhookConfiguration struct {
+	// Enabled rejects the eviction of the only member for at most ten minutes, until the operator has replaced it. Default true.
+	// +optional
+	Enabled *bool `json:"enabled,omitempty"`
 }
 
 // EtcdComponentProtectionWebhookConfiguration configures the protection of an Etcd's objects.
