@@ -17,6 +17,10 @@ import (
 // what gardener-resource-manager has applied.
 const RenderingAnnotation = "etcd-druid.extensions.gardener.cloud/rendering"
 
+// TemplateAnnotation is the key, on the StatefulSet of an Etcd with the update strategy Surge, of the checksum of the rendered pod template. Webhooks
+// may change the template.
+const TemplateAnnotation = "etcd-druid.extensions.gardener.cloud/template"
+
 // ScaleUpAnnotation is the key of an annotation that earlier versions of etcd-druid set on the StatefulSet when they added members.
 // Sidecars up to v0.40 delete the data of their member if the StatefulSet has it and the cluster does not respond.
 const ScaleUpAnnotation = "gardener.cloud/scaled-to-multi-node"
@@ -59,6 +63,8 @@ type StatefulSet struct {
 	HasPreStopHook bool
 	// EtcdImage is the image of the etcd container in the template. Empty: there is no such container.
 	EtcdImage string
+	// Template is the checksum in its annotation TemplateAnnotation. Empty: it has none.
+	Template string
 	// HasScaleUpAnnotation is true if it has the annotation ScaleUpAnnotation, with any value.
 	HasScaleUpAnnotation bool
 }

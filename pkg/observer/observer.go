@@ -114,6 +114,7 @@ func (o *Observer) Observe(ctx context.Context, etcd *druidv1alpha1.Etcd, reques
 	reader.readStatefulSet(ctx)
 	reader.readInitialClusterToken(ctx)
 	reader.readPods(ctx)
+	reader.acceptReplaced()
 	reader.readClaims(ctx, request.Events)
 	reader.readLeases(ctx)
 	reader.readSecrets(ctx, reader.neededSecrets(request))

@@ -18,6 +18,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 // configChecksumAnnotation is the key of the checksum of etcd's configuration on pods, the same as etcd-druid's.
@@ -37,6 +38,20 @@ func (r *reader) readPods(ctx context.Context) {
 		}
 	}
 	slices.SortFunc(r.observation.Pods, func(a, b etcdcluster.Pod) int { return a.Ordinal - b.Ordinal })
+}
+
+// acceptReplaced sets the latest revision for the pod that a surge has created, while the rendered pod template is the one of that pod. A webhook of gardener-resource-manager adds constraints to the template of a StatefulSet with two replicas. It
+// removes them when the surge ends.
+func (r *reader) acceptReplaced() {
+	last, statefulSet := r.observation.State.Surge, r.observation.StatefulSet
+	if last == nil || last.Phase != state.SurgeComplete || last.Template == "" || last.Template != statefulSet.Template {
+		return
+	}
+	for i := range r.observation.Pods {
+		if pod := &r.observation.Pods[i]; pod.UID == last.Pod {
+			pod.RevisionHash = statefulSet.UpdateRevision
+		}
+	}
 }
 
 // ordinalOf is the ordinal of the member with the pod's name; false for the pod of anything else.

@@ -149,6 +149,7 @@ func (r *reader) readStatefulSet(ctx context.Context) {
 		ReadyReplicas:      object.Status.ReadyReplicas,
 		UpdateRevision:     object.Status.UpdateRevision,
 		Rendering:          etcdcluster.RenderingFor(object),
+		Template:           object.Annotations[etcdcluster.TemplateAnnotation],
 		Store:              etcdcluster.StoreFingerprint(object.Spec.Template.Spec),
 		StoreSecret:        etcdcluster.StoreSecretName(object.Spec.Template.Spec),
 		LocalStore:         etcdcluster.LocalStoreFolder(object.Spec.Template.Spec),

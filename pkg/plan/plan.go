@@ -211,7 +211,7 @@ func (p Plan) WithdrawnMember() *int32 {
 
 // ServiceMember returns the ordinal of the only member that the client Service selects in a surge. Nil: it selects all.
 func (p Plan) ServiceMember() *int32 {
-	if p.Surge == nil || p.Surge.Paused {
+	if p.Surge == nil {
 		return nil
 	}
 	switch p.Surge.Phase {

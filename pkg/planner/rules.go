@@ -195,11 +195,14 @@ func planSinglePod(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, p plan.P
 
 		return withoutSurge(replaceSinglePod(etcd, o, p, now), etcd, o, now)
 	case !pod.Ready:
+		if restarted, is := restartAfterSurge(o, p, now); is {
+			return restarted
+		}
 		p.Stage = plan.StageWaitForMembers
 		p.Reason = fmt.Sprintf("%d of 1 healthy; the member runs the latest rendered manifests", healthy)
 		p.WaitsFor = awaitedSinglePod(etcd, pod)
 	default:
-		p.Surge = nil // nothing is left to be replaced by a surge
+		p.Surge = keptSurge(o)
 		p.Stage = plan.StageDone
 		p.Reason = fmt.Sprintf("%d of 1 healthy, and the member runs the latest rendered manifests", healthy)
 

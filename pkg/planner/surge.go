@@ -15,6 +15,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/peers"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
@@ -99,7 +100,8 @@ func beginSurge(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, p plan.Plan
 	cause := surgeCause(etcd, o, *pod, now)
 	v := viewOf(etcd, o, 1, now)
 	only := v.members[0]
-	if cause == "" || !only.IsHealthy() && !pod.IsNodeUnreachable() || refuseSurge(v) != "" {
+	isDown := !only.IsHealthy() && !pod.IsNodeUnreachable() && !pod.Ready && isUnavailable(*pod, now)
+	if cause == "" || isDown || refuseSurge(v) != "" {
 		return p, false
 	}
 	p.Stage = stageBeforeSurge(o, *pod, now)
@@ -131,7 +133,14 @@ func holdSurge(v view, p plan.Plan, pod etcdcluster.Pod) *plan.Plan {
 		}
 	}
 	if p.WaitsFor = awaitedBeforeSurge(v); p.WaitsFor != "" {
-		p.PollMembers = true
+		p.PollMembers, p.RequeueAfter = true, unreadyTime
+		p.WaitsFor += ". To restart the member instead, set spec.etcd.updateStrategy to Restart"
+
+		return &p
+	}
+	if only := v.members[0]; awaitedURLs(v.etcd, only) != "" {
+		p.Reason += ", after its peer URLs are registered"
+		p.Step = registerPeerURLs(only, peers.OwnURLs(v.etcd, only))
 
 		return &p
 	}
@@ -203,6 +212,8 @@ func isDowngrade(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) bool {
 func awaitedBeforeSurge(v view) string {
 	only := v.members[0]
 	switch {
+	case !only.IsHealthy():
+		return "member " + only.Name + " to be healthy"
 	case WaitsForAcceptance(v.etcd, v.o):
 		return acceptHint(v.o)
 	case !v.isMemberListKnown():
@@ -216,7 +227,7 @@ func awaitedBeforeSurge(v view) string {
 		}
 	}
 
-	return awaitedURLs(v.etcd, only)
+	return ""
 }
 
 // planSurge plans for a cluster of one member while a surge is in progress. Most newer generations wait for its end, see isAppliedInSurge.
@@ -274,7 +285,7 @@ func isAppliedInSurge(v view) bool {
 	switch surge := v.o.State.Surge; {
 	case surge.Phase == state.SurgeJoin:
 		return !votesTwice(v)
-	case surge.Phase == state.SurgeReturn, surge.Paused:
+	case surge.Phase == state.SurgeReturn, surge.Phase == state.SurgeCleanUp, surge.Paused, !v.isQuorate():
 		return isCompatibleWithSurge(v.etcd, v.o)
 	default:
 		return false
@@ -340,13 +351,14 @@ func votesTwice(v view) bool {
 func restartStoppedFirst(v view, p plan.Plan) (plan.Plan, bool) {
 	first := v.members[0]
 	pod := first.Pod
-	if pod == nil || pod.Deleting || pod.UID != p.Surge.Pod || first.IsHealthy() || !votesTwice(v) {
+	if pod == nil || pod.Deleting || pod.Ready || pod.UID != p.Surge.Pod || first.IsHealthy() || !votesTwice(v) {
 		return p, false
 	}
 	if pod.Restarts(etcdcluster.ContainerEtcd) == p.Surge.Restarts && pod.IsRunning() {
 		return p, false
 	}
 	p.Reason = fmt.Sprintf("%s; etcd in pod %s has stopped while two members vote, and its sidecar was started with one: it would restore a second cluster from the store", v.quorumStatus(), pod.Name)
+	p.Render = false // it waits for no rendering
 	// The sidecar ignores the signal while it tries to start etcd, and a longer grace period would let it continue.
 	p.Step = plan.DeletePod{Meta: plan.Meta{Object: pod.Name, UID: pod.UID}, GracePeriod: 1}
 
@@ -356,6 +368,9 @@ func restartStoppedFirst(v view, p plan.Plan) (plan.Plan, bool) {
 // joinTemporary lets the temporary member join, or aborts the surge.
 func joinTemporary(v view, p plan.Plan) plan.Plan {
 	temporary := v.members[1]
+	if first := v.members[0]; first.IsHealthy() && first.Pod != nil && first.Pod.UID == p.Surge.Pod && !votesTwice(v) {
+		p.Surge.Restarts = first.Pod.Restarts(etcdcluster.ContainerEtcd)
+	}
 	if isVoting(temporary) && isVoting(v.members[0]) {
 		return nextPhase(v, p, state.SurgeReplace, fmt.Sprintf("%s votes, and %s is removed", temporary.Name, v.members[0].Name))
 	}
@@ -466,8 +481,11 @@ func discardFirst(v view, p plan.Plan) plan.Plan {
 		p.Step = plan.DeletePod{Meta: plan.Meta{Object: first.Pod.Name, UID: first.Pod.UID}}
 	case hasClaim:
 		p.WaitsFor = "claim " + claim.Name + " to be gone"
+		if first.Pod != nil {
+			p.WaitsFor += outOfServiceHint(*first.Pod)
+		}
 	case isOldPod:
-		p.WaitsFor = "pod " + first.Pod.Name + " to be gone"
+		p.WaitsFor = "pod " + first.Pod.Name + " to be gone" + outOfServiceHint(*first.Pod)
 	default:
 		return nextPhase(v, p, state.SurgeReturn, first.Name+" joins again with a new volume")
 	}
@@ -479,6 +497,11 @@ func discardFirst(v view, p plan.Plan) plan.Plan {
 func returnFirst(v view, p plan.Plan) plan.Plan {
 	first, temporary := v.members[0], v.members[1]
 	if isVoting(first) && isVoting(temporary) && first.Pod != nil && first.Pod.Ready {
+		p.Surge.Pod, p.Surge.Template = first.Pod.UID, ""
+		if !first.IsOutdated(v.o.StatefulSet) {
+			p.Surge.Template = v.o.StatefulSet.Template
+		}
+
 		return nextPhase(v, p, state.SurgeEnd, fmt.Sprintf("%s votes again, and %s is removed", first.Name, temporary.Name))
 	}
 
@@ -548,7 +571,15 @@ func cleanUpSurge(v view, p plan.Plan) plan.Plan {
 	first, temporary := v.members[0], v.members[1]
 	p.Replicas, p.ClusterSize, p.PodSize = 1, 1, 0
 	p.Reason = fmt.Sprintf("%s was removed, and its volume and its pod are deleted", temporary.Name)
-	if temporary.Listed != nil && v.isMemberListKnown() {
+	if v.o.State.Surge.Phase == state.SurgeCleanUp && !v.isMemberListKnown() {
+		if decided, is := withoutQuorum(v, p); is {
+			return decided
+		}
+		p.WaitsFor = awaitedMemberList(v.o)
+
+		return p
+	}
+	if temporary.Listed != nil {
 		p.Step = removeListed(v, *temporary.Listed)
 
 		return p
@@ -572,7 +603,7 @@ func cleanUpSurge(v view, p plan.Plan) plan.Plan {
 	}
 	p.Reason = "the surge is complete, and " + first.Name + " is the only member again"
 	if p.Surge.Error == "" {
-		p.Surge = nil
+		p.Surge = completed(*p.Surge)
 
 		return p
 	}
@@ -580,4 +611,38 @@ func cleanUpSurge(v view, p plan.Plan) plan.Plan {
 	p.Surge.Phase, p.Surge.Since = state.SurgeAborted, v.now
 
 	return p
+}
+
+// completed is the record of a surge that has ended. Nil: it has not replaced the member, because its cause has gone.
+func completed(surge state.Surge) *state.Surge {
+	if surge.Revision != "" {
+		return nil
+	}
+
+	return &state.Surge{Phase: state.SurgeComplete, Since: surge.Since, Cause: surge.Cause, Pod: surge.Pod, Template: surge.Template}
+}
+
+// keptSurge is the record that stays while the only member needs no replacement: that of a surge that has created its pod. Nil: there is none.
+func keptSurge(o etcdcluster.Observation) *state.Surge {
+	last, pod := o.State.Surge, o.PodFor(0)
+	if last != nil && last.Phase == state.SurgeComplete && pod != nil && pod.UID == last.Pod {
+		return last
+	}
+
+	return nil
+}
+
+// restartAfterSurge restarts the only member if it is not available, and a surge has created its pod. Its sidecar was started in a cluster of two
+// members. It does not restore the store if the data is corrupt. The sidecar of the next pod does.
+func restartAfterSurge(o etcdcluster.Observation, p plan.Plan, now time.Time) (plan.Plan, bool) {
+	pod := o.PodFor(0)
+	isRestarted := pod.Restarts(etcdcluster.ContainerEtcd) > 0 && now.Sub(pod.ReadinessSince()) >= unreadyHoldTime
+	if keptSurge(o) == nil || pod.Ready || pod.IsNodeUnreachable() || !isRestarted {
+		return p, false
+	}
+	p.Stage = plan.StageReplacePod
+	p.Reason = fmt.Sprintf("0 of 1 healthy; %s has not been ready for %s, and its sidecar was started in a cluster of two members", pod.Name, unreadyHoldTime)
+	p.Step = deletePod(*pod)
+
+	return p, true
 }

@@ -12,6 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/planner"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
@@ -43,7 +46,7 @@ var _ = Describe("Surge", func() {
 		s.expectDone()
 		Expect(s.Members).To(HaveLen(1))
 		Expect(s.Objects.PodFor(0).UID).NotTo(Equal(first))
-		Expect(s.Objects.State.Surge).To(BeNil())
+		Expect(s.Objects.State.Surge).To(HaveField("Phase", state.SurgeComplete))
 		s.expectGolden("surge")
 	})
 
@@ -59,7 +62,7 @@ var _ = Describe("Surge", func() {
 		Expect(replaced.UID).NotTo(Equal(first))
 		Expect(replaced.EvictionRequestedAt).To(BeZero())
 		Expect(s.Etcd.Generation).To(Equal(generation))
-		Expect(s.Objects.State.Surge).To(BeNil())
+		Expect(s.Objects.State.Surge.IsActive()).To(BeFalse())
 		s.expectGolden("surge-drain")
 		s.resetTrace()
 		s.runFor(200)
@@ -83,12 +86,47 @@ var _ = Describe("Surge", func() {
 		s := running(withStore)
 		s.Store.Down = true
 		s.runFor(200)
+		first := s.Objects.PodFor(0).UID
 		s.inject("a drain requests the eviction of main-0", func() { s.Objects.PodFor(0).EvictionRequestedAt = s.Now() })
-		s.runFor(130)
+		s.runFor(10)
+		s.Advance(etcdcluster.EvictionTimeout)
 		s.Store.Down = false
 		s.run()
-		Expect(s.Objects.State.Surge).To(BeNil())
-		Expect(s.Objects.Pods).To(HaveLen(1))
+		Expect(s.Objects.State.Surge.IsActive()).To(BeFalse())
+		Expect(s.Objects.PodFor(0).UID).To(Equal(first))
+	})
+
+	It("waits while a ready member does not complete a read, and registers its peer URLs before it begins", func() {
+		s := running(withStore)
+		first := s.Objects.PodFor(0)
+		o := s.Observe()
+		etcd := s.Etcd.DeepCopy()
+		o.Pods[0].RevisionHash = "earlier"
+		status := etcdcluster.EndpointStatus{Reachable: true, MemberID: 0xa1, ClusterID: 1, LeaderID: 0xa1}
+		o.Etcd = etcdcluster.EtcdResponses{Queried: true, Members: []etcdcluster.EndpointStatus{status}, MemberListError: "timeout"}
+		p := planner.For(etcd, o, s.Now())
+		Expect(p.Step).To(BeNil())
+		Expect(p.WaitsFor).To(HavePrefix("member main-0 to be healthy. To restart the member instead"))
+
+		status.Healthy = true
+		o.Etcd = etcdcluster.EtcdResponses{
+			Queried: true, Members: []etcdcluster.EndpointStatus{status}, MemberList: []etcdcluster.ListedMember{{ID: 0xa1, Name: "main-0", PeerURLs: []string{"http://localhost:2380"}}},
+		}
+		p = planner.For(etcd, o, s.Now())
+		Expect(p.Step).To(And(HaveField("Object", first.Name), HaveField("URLs", ConsistOf("http://main-0.main-peer.demo.svc:2380"))))
+	})
+
+	It("restarts a member that does not start again, because the sidecar of its pod was started in a cluster of two", func() {
+		s := running(withStore)
+		changeImage(s)
+		s.run()
+		s.expectDone()
+		o := s.Observe()
+		pod := &o.Pods[0]
+		pod.Ready, pod.ContainersReady, pod.ReadyChangedAt, pod.Containers[0].Restarts = false, false, s.Now().Add(-time.Hour), 1
+		Expect(planner.For(s.Etcd.DeepCopy(), o, s.Now()).Step).To(BeAssignableToTypeOf(plan.DeletePod{}))
+		o.State.Surge.Pod = "another"
+		Expect(planner.For(s.Etcd.DeepCopy(), o, s.Now()).Step).To(BeNil())
 	})
 
 	It("restarts the member without the update strategy", func() {
@@ -115,7 +153,7 @@ var _ = Describe("Surge", func() {
 		s.idleTicks = 200
 		s.run()
 		s.expectDone()
-		Expect(s.Objects.State.Surge).To(BeNil())
+		Expect(s.Objects.State.Surge.IsActive()).To(BeFalse())
 	})
 
 	It("tries another image at once after an aborted surge", func() {
@@ -145,7 +183,7 @@ var _ = Describe("Surge", func() {
 		s.runFor(200)
 		changeImage(s)
 		s.runFor(30)
-		Expect(s.Objects.State.Surge).To(BeNil())
+		Expect(s.Objects.State.Surge.IsActive()).To(BeFalse())
 		Expect(s.result.Newest.Plan.WaitsFor).To(ContainSubstring("the store may be unreachable"))
 		s.Store.Down = false
 		s.run()
@@ -162,7 +200,7 @@ var _ = Describe("Surge", func() {
 		s.expectDone()
 		Expect(s.Objects.PodFor(0).UID).To(Equal(first))
 		Expect(s.steps).NotTo(HaveKey("PromoteMember"))
-		Expect(s.Objects.State.Surge).To(BeNil())
+		Expect(s.Objects.State.Surge.IsActive()).To(BeFalse())
 	})
 
 	It("deletes the pod of the first member if its etcd stops while two members vote", func() {
@@ -181,7 +219,7 @@ var _ = Describe("Surge", func() {
 		s.run()
 		s.expectDone()
 		Expect(s.Objects.ClaimFor(0).StorageClass).To(Equal("fast"))
-		Expect(s.Objects.State.Surge).To(BeNil())
+		Expect(s.Objects.State.Surge.IsActive()).To(BeFalse())
 		s.expectGolden("surge-storage-class")
 	})
 
@@ -203,7 +241,7 @@ var _ = Describe("Surge", func() {
 		s.inject("spec.storageCapacity decreases", func() { s.Etcd.Spec.StorageCapacity = new(resource.MustParse("8Gi")) })
 		s.runFor(10)
 		Expect(s.result.Newest.Plan.Refusal).To(HaveField("Message", ContainSubstring("the quota of 8Gi, the write-ahead log, and two databases")))
-		Expect(s.Objects.State.Surge).To(BeNil())
+		Expect(s.Objects.State.Surge.IsActive()).To(BeFalse())
 	})
 
 	It("replaces a volume that cannot be expanded by a larger one", func() {
@@ -241,7 +279,7 @@ var _ = Describe("Surge", func() {
 			s.inject("spec.replicas changes", func() { s.Etcd.Spec.Replicas = size })
 			s.run()
 			Expect(s.violations()).To(BeEmpty())
-			Expect(s.Objects.State.Surge).To(BeNil())
+			Expect(s.Objects.State.Surge.IsActive()).To(BeFalse())
 			if size > 0 {
 				s.expectDone()
 			} else {

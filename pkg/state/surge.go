@@ -29,6 +29,8 @@ const (
 	SurgeEnd SurgePhase = "End"
 	// SurgeCleanUp deletes the claim, the pod and the Lease of the removed temporary member. The configuration lists one member again.
 	SurgeCleanUp SurgePhase = "CleanUp"
+	// SurgeComplete is the record of a surge that has replaced the member. No temporary member is left.
+	SurgeComplete SurgePhase = "Complete"
 	// SurgeAborted is the record of a surge that was aborted. No temporary member is left. The operator tries again after a while.
 	SurgeAborted SurgePhase = "Aborted"
 )
@@ -43,7 +45,8 @@ type Surge struct {
 	Paused bool `json:"paused,omitempty"`
 	// Cause is why the member is replaced, as a part of a sentence.
 	Cause string `json:"cause"`
-	// Pod is the UID of the pod of the first member that is replaced. Its sidecar was started in a cluster of one member.
+	// Pod is the UID of the pod of the first member that is replaced. Its sidecar was started in a cluster of one member. From SurgeEnd on, it is the
+	// UID of the pod that replaces it, whose sidecar was started in a cluster of two members.
 	Pod types.UID `json:"pod,omitempty"`
 	// Claim is the UID of the claim of that pod. No other claim of the first member is deleted.
 	Claim types.UID `json:"claim,omitempty"`
@@ -53,11 +56,14 @@ type Surge struct {
 	ReplacesVolume bool `json:"replacesVolume,omitempty"`
 	// Error is why the surge was aborted. Empty: it was not, or its cause has gone.
 	Error string `json:"error,omitempty"`
+	// Template is the checksum of the pod template from which the new pod of the first member was created. A webhook may add to the template of a
+	// StatefulSet with two replicas, and remove that when it has one. Empty: it is not known.
+	Template string `json:"template,omitempty"`
 	// Revision is the revision of the pod template with which it was aborted. Another one is tried without delay. Empty: it was not aborted.
 	Revision string `json:"revision,omitempty"`
 }
 
 // IsActive is true while a temporary member may exist. Nil is not active.
 func (s *Surge) IsActive() bool {
-	return s != nil && s.Phase != SurgeAborted && s.Phase != SurgeRequested
+	return s != nil && s.Phase != SurgeComplete && s.Phase != SurgeAborted && s.Phase != SurgeRequested
 }

@@ -43,6 +43,17 @@ func configChecksum(v Values) (string, error) {
 	return checksum(configMap.Data)
 }
 
+// annotateTemplate sets an annotation of the StatefulSet to the checksum of its pod template.
+func annotateTemplate(statefulSet *appsv1.StatefulSet) error {
+	template, err := checksum(statefulSet.Spec.Template)
+	if err != nil {
+		return err
+	}
+	metav1.SetMetaDataAnnotation(&statefulSet.ObjectMeta, etcdcluster.TemplateAnnotation, template)
+
+	return nil
+}
+
 // annotateRendering sets an annotation of the StatefulSet to the checksum of all objects without this annotation.
 func annotateRendering(statefulSet *appsv1.StatefulSet, objects []client.Object) error {
 	rendering, err := checksum(objects)

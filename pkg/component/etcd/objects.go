@@ -24,6 +24,11 @@ func Objects(v Values) ([]client.Object, error) {
 		return nil, err
 	}
 	statefulSet := statefulSet(v, checksum)
+	if v.UsesSurge {
+		if err := annotateTemplate(statefulSet); err != nil {
+			return nil, err
+		}
+	}
 
 	objects := []client.Object{configMap, statefulSet}
 	if v.Components.Identity {

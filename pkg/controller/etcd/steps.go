@@ -49,11 +49,7 @@ func (r *execution) do(ctx context.Context, run *engine.Run, step plan.Step, rea
 	switch step := step.(type) {
 	case plan.DeletePod:
 		r.event(etcd, corev1.EventTypeNormal, "ReplacingPod", "Deleting pod %s: %s", step.Object, reason)
-		options := []client.DeleteOption{preconditionsOf(step)}
-		if step.GracePeriod > 0 {
-			options = append(options, client.GracePeriodSeconds(step.GracePeriod))
-		}
-		return r.deleteObject(ctx, &corev1.Pod{ObjectMeta: objectMeta(etcd, step)}, options...)
+		return r.deleteObject(ctx, &corev1.Pod{ObjectMeta: objectMeta(etcd, step)}, deleteOptionsOf(step)...)
 	case plan.EvictPod:
 		return r.evict(ctx, etcd, step, reason)
 	case plan.MoveLeader:
@@ -86,6 +82,15 @@ func (r *execution) do(ctx context.Context, run *engine.Run, step plan.Step, rea
 	default:
 		return fmt.Errorf("unknown step %T", step)
 	}
+}
+
+// deleteOptionsOf returns the preconditions and the grace period of the deletion of a pod.
+func deleteOptionsOf(step plan.DeletePod) []client.DeleteOption {
+	options := []client.DeleteOption{preconditionsOf(step)}
+	if step.GracePeriod > 0 {
+		options = append(options, client.GracePeriodSeconds(step.GracePeriod))
+	}
+	return options
 }
 
 // recreateStatefulSet deletes the StatefulSet without its pods, after a dry run has shown that the API server would create the new one.

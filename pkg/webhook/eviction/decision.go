@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
@@ -120,13 +121,15 @@ func isMember(pod *corev1.Pod) bool {
 // surge after the other. It considers a pod that is not found as evicted. If the new node is drained too, the eviction concerns the new pod.
 func isReplacement(r Request) bool {
 	return r.UID == "" && r.Temporary != nil && r.Temporary.UID != r.Pod.UID &&
-		r.Temporary.CreationTimestamp.Before(&r.Pod.CreationTimestamp) && acceptsPods(r.Node)
+		r.Temporary.CreationTimestamp.Before(&r.Pod.CreationTimestamp) && acceptsPod(r.Node, r.Pod)
 }
 
-// acceptsPods is false for a node that is cordoned or has a taint against new pods, as a node that is drained.
-func acceptsPods(node *corev1.Node) bool {
+// acceptsPod is false for a node that is cordoned or has a taint that the pod does not tolerate, as a node that is drained.
+func acceptsPod(node *corev1.Node, pod *corev1.Pod) bool {
 	return node != nil && !node.Spec.Unschedulable && !slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool {
-		return taint.Effect != corev1.TaintEffectPreferNoSchedule
+		return taint.Effect != corev1.TaintEffectPreferNoSchedule && !slices.ContainsFunc(pod.Spec.Tolerations, func(toleration corev1.Toleration) bool {
+			return toleration.ToleratesTaint(klog.Background(), &taint, false)
+		})
 	})
 }
 

@@ -43,6 +43,7 @@ var _ = Describe("Pruning", func() {
 			"spec.etcd.pullPolicy",
 			"spec.etcd.storageCapacity",
 			"spec.etcd.storageClass",
+			"spec.etcd.updateStrategy",
 			"spec.etcd.version",
 			"spec.pvcRetentionPolicy",
 			"spec.store",
