@@ -73,6 +73,9 @@ func decide(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) 
 // ForAccepted decides for a canonical Etcd as it was accepted last, while a later generation is blocked or is refused. It is the same as
 // For, but volumes that cannot have the accepted size any more do not block other changes.
 func ForAccepted(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) plan.Plan {
+	if o.State.Surge.IsActive() {
+		return For(etcd, o, now) // its cause may be that a volume cannot be expanded
+	}
 	o.Claims = slices.Clone(o.Claims)
 	for i := range o.Claims {
 		o.Claims[i].Expandable = nil
@@ -109,7 +112,7 @@ func guard(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) (plan.Plan, bool
 	if refusal := refuseSize(etcd, o); refusal != nil {
 		return plan.Plan{Stage: plan.StageRefused, Reason: "the spec cannot be rolled out", Refusal: refusal}, true
 	}
-	if refusal := refuseVolumes(etcd, o); refusal != nil {
+	if refusal := refuseVolumes(etcd, o); refusal != nil && !o.State.Surge.IsActive() { // a surge ends, whatever the database needs by now
 		return plan.Plan{Stage: plan.StageRefused, Reason: "the spec cannot be rolled out", Refusal: refusal}, true
 	}
 	if missing := etcdcluster.MissingSecrets(o); len(missing) > 0 && etcd.Spec.Replicas > 0 {

@@ -244,10 +244,23 @@ var _ = Describe("Surge", func() {
 		Expect(s.Objects.State.Surge.IsActive()).To(BeFalse())
 	})
 
+	It("continues although the database is larger, and the new volume would be refused by now", func() {
+		s := running(withStore)
+		s.inject("spec.storageCapacity decreases", func() { s.Etcd.Spec.StorageCapacity = new(resource.MustParse("10Gi")) })
+		s.runUntil(func() bool { _, voters := s.Voters(); return voters == 2 })
+		o := s.Observe()
+		o.Etcd.Members[0].DBSize = 5 << 30
+		Expect(planner.For(s.Etcd.DeepCopy(), o, s.Now()).Stage).NotTo(Equal(plan.StageRefused))
+		o.State.Surge = &state.Surge{Phase: state.SurgeRequested, ReplacesVolume: true}
+		Expect(planner.For(s.Etcd.DeepCopy(), o, s.Now()).Stage).To(Equal(plan.StageRefused), "no surge begins")
+	})
+
 	It("replaces a volume that cannot be expanded by a larger one", func() {
 		s := running(withStore)
 		s.FixedVolumes = true
 		s.inject("spec.storageCapacity increases", func() { s.Etcd.Spec.StorageCapacity = new(resource.MustParse("32Gi")) })
+		s.runUntil(func() bool { return s.Member(1) != nil })
+		Expect(planner.ForAccepted(s.Etcd.DeepCopy(), s.Observe(), s.Now()).Surge.Phase).To(Equal(state.SurgeJoin), "a blocked generation does not abort it")
 		s.run()
 		s.expectDone()
 		Expect(s.Objects.ClaimFor(0).Requested).To(BeEquivalentTo(32 << 30))
