@@ -234,11 +234,6 @@ func blocksGeneration(p plan.Plan) bool {
 	return p.Stage == plan.StageWaitForSecrets || p.Stage == plan.StageWaitForSurge
 }
 
-// QueriesOnlyMember is true if the plan of a cluster of one member depends on the responses of its members.
-func QueriesOnlyMember(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) bool {
-	return planner.QueriesOnlyMember(etcd, o, now)
-}
-
 // resolve resolves what only a plan needs that renders: the NetworkPolicies, the store, the TLS modes, and the Secrets with certificates.
 func (e Engine) resolve(ctx context.Context, run *Run) error {
 	t, o := run.Target, run.Observation

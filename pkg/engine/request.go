@@ -145,3 +145,8 @@ func restoreRequest(run *Run, now time.Time) *Request {
 
 	return request
 }
+
+// QueriesOnlyMember is true if the plan of a cluster of one member depends on the responses of its members.
+func QueriesOnlyMember(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) bool {
+	return planner.QueriesOnlyMember(etcd, o, now)
+}

@@ -128,6 +128,29 @@ var _ = Describe("Observer", func() {
 		}}))
 	})
 
+	DescribeTable("counts the pod that a surge has created as up to date, although a webhook has changed the template since",
+		func(surge, template, revision string, claims int) {
+			record := `{"version":1,"size":1,"surge":` + surge + `}`
+			objects = append(objects, &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Name: "druid-main", Namespace: "demo", Annotations: map[string]string{
+				"etcd-druid.extensions.gardener.cloud/state": record,
+			}}}, &appsv1.StatefulSet{
+				ObjectMeta: metav1.ObjectMeta{Name: "main", Namespace: "demo", Annotations: map[string]string{"etcd-druid.extensions.gardener.cloud/template": template}},
+				Status:     appsv1.StatefulSetStatus{UpdateRevision: "main-2"},
+			})
+			created := pod("main-0", "10.0.0.1")
+			created.Labels = map[string]string{"app.kubernetes.io/managed-by": "etcd-druid", "app.kubernetes.io/part-of": "main", "controller-revision-hash": "main-1"}
+			objects = append(objects, created)
+			observed := newObserver().Observe(ctx, etcd, observer.Request{})
+			Expect(observed.Pods).To(ConsistOf(HaveField("RevisionHash", revision)))
+			Expect(observed.Claims).To(HaveLen(claims))
+		},
+		Entry("with the same rendered template", `{"phase":"Complete","pod":"uid-of-main-0","template":"abc"}`, "abc", "main-2", 1),
+		Entry("not with another rendered template", `{"phase":"Complete","pod":"uid-of-main-0","template":"abc"}`, "def", "main-1", 1),
+		Entry("not if it is another pod", `{"phase":"Complete","pod":"another","template":"abc"}`, "abc", "main-1", 1),
+		Entry("not if the template is not known", `{"phase":"Complete","pod":"uid-of-main-0"}`, "", "main-1", 1),
+		Entry("not during the surge, in which the claim of the temporary member is read", `{"phase":"CleanUp","pod":"uid-of-main-0","template":"abc"}`, "abc", "main-1", 2),
+	)
+
 	Describe("the version of etcd", func() {
 		statefulSet := func(image string) *appsv1.StatefulSet {
 			return &appsv1.StatefulSet{ObjectMeta: meta("main"), Spec: appsv1.StatefulSetSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "etcd", Image: image}}}}}}

@@ -24,33 +24,41 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/simulator"
 )
 
+// simulate runs simulations, or as many as SIMULATIONS requests, or only SIMULATION. It returns how many ran and their steps by kind. Without a request
+// it always runs the same ones: only a change can make a run fail.
+func simulate(simulations int, newSimulation func(number int64) *randomScenario) (int, map[string]int) {
+	GinkgoHelper()
+	first := int64(1)
+	if value, err := strconv.Atoi(os.Getenv("SIMULATIONS")); err == nil {
+		simulations, first = value, GinkgoRandomSeed()
+	}
+	if value, err := strconv.ParseInt(os.Getenv("SIMULATION"), 10, 64); err == nil {
+		first, simulations = value, 1
+	}
+	steps, faults := map[string]int{}, 0
+	for i := range simulations {
+		scenario := newSimulation(first + int64(i))
+		scenario.runRandom()
+		scenario.expectConverged()
+		faults += scenario.faults
+		for kind, count := range scenario.steps {
+			steps[kind] += count
+		}
+	}
+	AddReportEntry(fmt.Sprintf("%d simulations from seed %d, %d faults, steps: %v", simulations, first, faults, steps), ReportEntryVisibilityAlways)
+
+	return simulations, steps
+}
+
 // These hold in every simulation, in addition to the checks of invariants_test.go.
 var _ = Describe("Random simulations", func() {
-	simulations := 400
-	if value, err := strconv.Atoi(os.Getenv("SIMULATIONS")); err == nil {
-		simulations = value
-	}
-
 	It("keep the quorum, take one risk at a time, and converge", func() {
-		first := int64(1) // always the same: only a change can make a run fail
-		if os.Getenv("SIMULATIONS") != "" {
-			first = GinkgoRandomSeed()
-		}
-		if value, err := strconv.ParseInt(os.Getenv("SIMULATION"), 10, 64); err == nil {
-			first, simulations = value, 1
-		}
-		steps, faults := map[string]int{}, 0
-		for i := range simulations {
-			scenario := newRandom(first + int64(i))
+		simulations, steps := simulate(400, func(number int64) *randomScenario {
+			scenario := newRandom(number)
 			scenario.joinSometimes()
-			scenario.runRandom()
-			scenario.expectConverged()
-			faults += scenario.faults
-			for kind, count := range scenario.steps {
-				steps[kind] += count
-			}
-		}
-		AddReportEntry(fmt.Sprintf("%d simulations from seed %d, %d faults, steps: %v", simulations, first, faults, steps), ReportEntryVisibilityAlways)
+
+			return scenario
+		})
 		for _, kind := range []string{"DeletePod", "EvictPod", "MoveLeader", "PromoteMember", "ReplaceClaim", "TakeSnapshot", "ResizeClaim", "RecreateStatefulSet", "UpdatePeerURLs", "RemoveMember"} {
 			Expect(simulations < 100 || steps[kind] > 0).To(BeTrue(), "no simulation executes %s", kind)
 		}
@@ -59,24 +67,7 @@ var _ = Describe("Random simulations", func() {
 
 var _ = Describe("Random surges", func() {
 	It("keep the acknowledged writes, and converge", func() {
-		simulations, first := 200, int64(1)
-		if value, err := strconv.Atoi(os.Getenv("SIMULATIONS")); err == nil {
-			simulations, first = value, GinkgoRandomSeed()
-		}
-		if value, err := strconv.ParseInt(os.Getenv("SIMULATION"), 10, 64); err == nil {
-			first, simulations = value, 1
-		}
-		steps, faults := map[string]int{}, 0
-		for i := range simulations {
-			scenario := newRandomSurge(first + int64(i))
-			scenario.runRandom()
-			scenario.expectConverged()
-			faults += scenario.faults
-			for kind, count := range scenario.steps {
-				steps[kind] += count
-			}
-		}
-		AddReportEntry(fmt.Sprintf("%d simulations from seed %d, %d faults, steps: %v", simulations, first, faults, steps), ReportEntryVisibilityAlways)
+		simulations, steps := simulate(200, newRandomSurge)
 		for _, kind := range []string{"PromoteMember", "RemoveMember", "DeleteClaim", "RefreshPod", "MoveLeader"} {
 			Expect(simulations < 100 || steps[kind] > simulations/2).To(BeTrue(), "%d times %s", steps[kind], kind)
 		}

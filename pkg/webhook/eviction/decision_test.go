@@ -136,6 +136,10 @@ var _ = Describe("Decide", func() {
 		Entry("if the node has a taint that only prefers other nodes", func(r *eviction.Request) {
 			r.Node.Spec.Taints = []corev1.Taint{{Effect: corev1.TaintEffectPreferNoSchedule}}
 		}, int32(404)),
+		Entry("if the pod tolerates the taint of the node", func(r *eviction.Request) {
+			r.Node.Spec.Taints = []corev1.Taint{{Key: "etcd", Effect: corev1.TaintEffectNoSchedule}}
+			r.Pod.Spec.Tolerations = []corev1.Toleration{{Key: "etcd", Operator: corev1.TolerationOpExists}}
+		}, int32(404)),
 		Entry("but not if the new node is cordoned", func(r *eviction.Request) { r.Node.Spec.Unschedulable = true }, int32(429)),
 		Entry("but not if the new node has a taint", func(r *eviction.Request) { r.Node.Spec.Taints = []corev1.Taint{{Effect: corev1.TaintEffectNoSchedule}} }, int32(429)),
 		Entry("but not if the new node is unknown", func(r *eviction.Request) { r.Node = nil }, int32(429)),

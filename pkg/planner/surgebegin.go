@@ -1,0 +1,230 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package planner
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/etcdversion"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/peers"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
+)
+
+// This file decides about the only member while no surge is in progress: whether one begins, and what is left of the last one.
+
+// QueriesOnlyMember is true if the plan of a cluster of one member depends on the responses of the members. This is the case while a surge is in
+// progress, and if one may begin.
+func QueriesOnlyMember(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) bool {
+	pod := o.PodFor(0)
+
+	return o.State.Surge.IsActive() || helper.UsesSurge(etcd) && etcd.Spec.Replicas == 1 && pod != nil && surgeCause(etcd, o, *pod, now) != ""
+}
+
+// surgeCause returns why the only member has to be replaced, as a part of a sentence. Empty: it does not have to.
+func surgeCause(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, pod etcdcluster.Pod, now time.Time) string {
+	volume := ""
+	if claim := o.ClaimFor(pod.Ordinal); claim != nil {
+		volume = volumeCause(etcd, o, *claim)
+	}
+	switch {
+	case volume != "":
+		return volume
+	case pod.IsOutdated(o.StatefulSet):
+		return "its pod template has changed"
+	case pod.IsEvictionPending(now):
+		return "its eviction is requested"
+	default:
+		return ""
+	}
+}
+
+// volumeCause returns why the volume of a claim has to be replaced, as a part of a sentence. Empty: it does not have to. A claim that a user made
+// larger than the spec requests stays as it is.
+func volumeCause(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, claim etcdcluster.Claim) string {
+	wanted, class, template := new(helper.StorageCapacity(etcd)).Value(), etcd.Spec.StorageClass, o.StatefulSet.Rendering
+	isSmaller := wanted < claim.Requested && (wanted < template.VolumeSize() || o.State.Surge != nil && o.State.Surge.ReplacesVolume)
+	switch {
+	case !claim.Exists || !claim.Bound || claim.Deleting:
+		return ""
+	case class != nil && *class != claim.StorageClass:
+		return fmt.Sprintf("its volume is of StorageClass %q, and %q is requested", claim.StorageClass, *class)
+	case isSmaller:
+		return fmt.Sprintf("its volume has %s, and %s are requested", formatBytes(claim.Requested), formatBytes(wanted))
+	case wanted > claim.Requested && claim.Expandable != nil && !*claim.Expandable:
+		return fmt.Sprintf("its volume has %s and cannot be expanded to %s", formatBytes(claim.Requested), formatBytes(wanted))
+	default:
+		return ""
+	}
+}
+
+// beginSurge decides whether the pod of the only member is replaced by a surge. False: the member is restarted, because a surge is not requested, or
+// because it cannot help.
+func beginSurge(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, p plan.Plan, now time.Time) (plan.Plan, bool) {
+	pod := o.PodFor(0)
+	if !helper.UsesSurge(etcd) || pod == nil || pod.Deleting {
+		return p, false
+	}
+	cause := surgeCause(etcd, o, *pod, now)
+	v := viewOf(etcd, o, 1, now)
+	only := v.members[0]
+	isDown := !only.IsHealthy() && !pod.IsNodeUnreachable() && !pod.Ready && isUnavailable(*pod, now)
+	if cause == "" || isDown || refuseSurge(v) != "" {
+		return p, false
+	}
+	p.Stage = stageBeforeSurge(o, *pod, now)
+	p.Reason = fmt.Sprintf("%s; %s is replaced through a temporary second member, because %s", v.quorumStatus(), only.Name, cause)
+	if waits := holdSurge(v, p, *pod); waits != nil {
+		return *waits, true
+	}
+	p.NextSurge = &state.Surge{Phase: state.SurgeJoin, Since: now, Cause: cause, Pod: pod.UID, Restarts: pod.Restarts(etcdcluster.ContainerEtcd)}
+	if claim := o.ClaimFor(0); claim != nil {
+		p.NextSurge.Claim, p.NextSurge.ReplacesVolume = claim.UID, volumeCause(etcd, o, *claim) != ""
+	}
+	if last := o.State.Surge; p.NextSurge.ReplacesVolume && (last == nil || !last.ReplacesVolume) {
+		// The StatefulSet shows the new claim template before the temporary member is created. Then only the record shows that the volume is to be replaced.
+		p.Surge, p.NextSurge = &state.Surge{Phase: state.SurgeRequested, Since: now, Cause: cause, ReplacesVolume: true}, nil
+		p.WaitsFor = "the StatefulSet with the new claim template"
+
+		return p, true
+	}
+	p.ScaleUp = &plan.Size{Replicas: surgeSize, ClusterSize: surgeSize}
+
+	return p, true
+}
+
+// holdSurge returns the plan that waits before a surge begins. Nil: it begins.
+func holdSurge(v view, p plan.Plan, pod etcdcluster.Pod) *plan.Plan {
+	for _, waits := range []*plan.Plan{heldByNode(p, pod), heldByStore(p, v.etcd, v.o, pod, v.now), notWhileDefragmenting(v.o, p)} {
+		if waits != nil {
+			return waits
+		}
+	}
+	if p.WaitsFor = awaitedBeforeSurge(v); p.WaitsFor != "" {
+		p.PollMembers, p.RequeueAfter = true, unreadyTime
+		p.WaitsFor += ". To restart the member instead, set spec.etcd.updateStrategy to Restart"
+
+		return &p
+	}
+	if only := v.members[0]; awaitedURLs(v.etcd, only) != "" {
+		p.Reason += ", after its peer URLs are registered"
+		p.Step = registerPeerURLs(only, peers.OwnURLs(v.etcd, only))
+
+		return &p
+	}
+	last := v.o.State.Surge
+	if last == nil || last.Error == "" || last.Revision != v.o.StatefulSet.UpdateRevision {
+		return nil
+	}
+	next := last.Since.Add(surgeRetryPeriod)
+	if !v.now.Before(next) {
+		return nil
+	}
+	p.RequeueAfter = next.Sub(v.now)
+	p.WaitsFor = fmt.Sprintf("the next attempt at %s, because the last one was aborted: %s. The member keeps running. To restart it instead, set spec.etcd.updateStrategy to Restart",
+		next.UTC().Format(time.RFC3339), last.Error)
+
+	return &p
+}
+
+// withoutSurge adds to the plan that restarts the only member why it is not replaced by a surge, if that was requested.
+func withoutSurge(p plan.Plan, etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) plan.Plan {
+	if !helper.UsesSurge(etcd) {
+		return p
+	}
+	if refused := refuseSurge(viewOf(etcd, o, 1, now)); refused != "" {
+		p.Reason += "; it is restarted and not replaced by a surge, because " + refused
+	}
+
+	return p
+}
+
+// stageBeforeSurge is the stage in which a surge begins. A completed generation keeps outdated pods, so that a surge does not begin with the stage
+// of their replacement. The eviction of such a pod does not wait for another generation.
+func stageBeforeSurge(o etcdcluster.Observation, pod etcdcluster.Pod, now time.Time) plan.Stage {
+	if pod.IsOutdated(o.StatefulSet) && !pod.IsEvictionPending(now) {
+		return plan.StageReplacePod
+	}
+
+	return plan.StageSurge
+}
+
+// refuseSurge returns why the only member cannot be replaced by a surge. Empty: it can.
+func refuseSurge(v view) string {
+	pod, statefulSet := v.members[0].Pod, v.o.StatefulSet
+	switch {
+	case joinsExisting(v.etcd, v.o):
+		return "it has joined an existing cluster"
+	case pod.PeerTLS != (statefulSet.TLS.PeerCA != ""), isOtherPort(pod.PeerPort, statefulSet.PeerPort):
+		return "the peer URLs change"
+	case (pod.TLS.ClientCA != "") != (statefulSet.TLS.ClientCA != ""), isOtherPort(pod.ClientPort, statefulSet.ClientPort):
+		return "the client URLs change"
+	case isDowngrade(v.etcd, v.o):
+		return "etcd is downgraded"
+	default:
+		return ""
+	}
+}
+
+// isOtherPort is true for two known ports that differ.
+func isOtherPort(a, b int32) bool { return a != 0 && b != 0 && a != b }
+
+// isDowngrade is true while the only member runs a newer minor version of etcd than the rendered one. An older member cannot join a newer cluster.
+func isDowngrade(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) bool {
+	endpoint := o.Etcd.Endpoint(0)
+
+	return endpoint != nil && endpoint.Version != "" && etcdversion.Compare(renderedVersion(etcd, o), etcdversion.MinorOf(endpoint.Version)) < 0
+}
+
+// awaitedBeforeSurge is what has to be true before a surge begins. Empty: all of it is.
+func awaitedBeforeSurge(v view) string {
+	only := v.members[0]
+	switch {
+	case !only.IsHealthy():
+		return "member " + only.Name + " to be healthy"
+	case WaitsForAcceptance(v.etcd, v.o):
+		return acceptHint(v.o)
+	case !v.isMemberListKnown():
+		return awaitedMemberList(v.o)
+	case only.Listed == nil || len(v.o.Etcd.MemberList) > 1:
+		return "the member list to contain only " + only.Name
+	}
+	for _, claim := range v.o.Claims {
+		if claim.Ordinal == 1 && claim.Exists {
+			return fmt.Sprintf("claim %s of an earlier member to be deleted", claim.Name)
+		}
+	}
+
+	return ""
+}
+
+// keptSurge is the record that stays while the only member needs no replacement: that of a surge that has created its pod. Nil: there is none.
+func keptSurge(o etcdcluster.Observation) *state.Surge {
+	last, pod := o.State.Surge, o.PodFor(0)
+	if last != nil && last.Phase == state.SurgeComplete && pod != nil && pod.UID == last.Pod {
+		return last
+	}
+
+	return nil
+}
+
+// restartAfterSurge restarts the only member if it is not available, and a surge has created its pod. Its sidecar was started in a cluster of two
+// members. It does not restore the store if the data is corrupt. The sidecar of the next pod does.
+func restartAfterSurge(o etcdcluster.Observation, p plan.Plan, now time.Time) (plan.Plan, bool) {
+	pod := o.PodFor(0)
+	isRestarted := pod.Restarts(etcdcluster.ContainerEtcd) > 0 && now.Sub(pod.ReadinessSince()) >= unreadyHoldTime
+	if keptSurge(o) == nil || pod.Ready || pod.IsNodeUnreachable() || !isRestarted {
+		return p, false
+	}
+	p.Stage = plan.StageReplacePod
+	p.Reason = fmt.Sprintf("0 of 1 healthy; %s has not been ready for %s, and its sidecar was started in a cluster of two members", pod.Name, unreadyHoldTime)
+	p.Step = deletePod(*pod)
+
+	return p, true
+}
