@@ -25,6 +25,10 @@ func AllMembersReady(in Input) *druidv1alpha1.Condition {
 		return condition(druidv1alpha1.ConditionTypeAllMembersReady, druidv1alpha1.ConditionTrue, druidv1alpha1.ReasonAllMembersReady,
 			"All voting members are healthy; the only member is being replaced through a temporary second member, because "+in.Observation.State.Surge.Cause)
 	}
+	if in.isMigrating() && ready >= VotersFor(in.Etcd, in.Observation) {
+		return condition(druidv1alpha1.ConditionTypeAllMembersReady, druidv1alpha1.ConditionTrue, druidv1alpha1.ReasonAllMembersReady,
+			"All voting members are healthy; volumes are being replaced with the help of an extra member")
+	}
 	if ready == int(in.size()) {
 		return condition(druidv1alpha1.ConditionTypeAllMembersReady, druidv1alpha1.ConditionTrue, druidv1alpha1.ReasonAllMembersReady,
 			"All members are healthy")

@@ -10,6 +10,7 @@ import (
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 // AllMembersUpdated is True if the StatefulSet controller observed the latest spec and every pod has the latest template. The
@@ -30,6 +31,8 @@ func allMembersUpdated(in Input) *druidv1alpha1.Condition {
 	switch {
 	case !statefulSet.Exists:
 		return condition(conditionType, druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonStatefulSetNotFound, "The StatefulSet does not exist")
+	case in.Observation.State.Migration != nil:
+		return condition(conditionType, druidv1alpha1.ConditionFalse, druidv1alpha1.ReasonNotAllMembersUpdated, migrationProgress(in))
 	case etcdcluster.AreAllPodsUpdated(in.Observation) && !in.isSurging():
 		return condition(conditionType, druidv1alpha1.ConditionTrue, druidv1alpha1.ReasonAllMembersUpdated, "All pods run the latest rendered manifests")
 	case in.isSurging():
@@ -47,4 +50,26 @@ func allMembersUpdated(in Input) *druidv1alpha1.Condition {
 		return condition(conditionType, druidv1alpha1.ConditionFalse, druidv1alpha1.ReasonNotAllMembersUpdated,
 			fmt.Sprintf("%d of %d pods exist, or the StatefulSet controller has not observed the latest rendered manifests yet", len(in.Observation.Pods), statefulSet.SpecReplicas))
 	}
+}
+
+// migrationProgress describes how far a volume migration is, how many members can fail, and how to pause it.
+func migrationProgress(in Input) string {
+	migration, size := in.Observation.State.Migration, int(in.Etcd.Spec.Replicas)
+	replaced := 0
+	for _, claim := range in.Observation.Claims {
+		if claim.Ordinal < size && claim.Exists && !claim.Deleting && !claim.CreationTime.Before(migration.Since) {
+			replaced++
+		}
+	}
+	progress := fmt.Sprintf("%d of %d volumes were replaced", replaced, size)
+	switch migration.Phase {
+	case state.MigrationRequested:
+		progress = "Volumes are to be replaced, and no extra member has been added yet"
+	case state.MigrationEnd:
+		progress = "No more volumes are replaced, and the extra member is removed"
+	}
+	voters := VotersFor(in.Etcd, in.Observation)
+
+	return fmt.Sprintf("%s, because %s; %d members vote, of which %d can fail; the phase is %s, since %s; the annotation %s pauses it",
+		progress, migration.Cause, voters, voters-etcdcluster.QuorumOf(voters), migration.Phase, stamp(migration.Since), druidv1alpha1.SuspendEtcdSpecReconcileAnnotation)
 }

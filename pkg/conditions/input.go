@@ -33,6 +33,9 @@ type memberWithState struct {
 // isSurging is true while the only member is replaced through a temporary second member.
 func (in Input) isSurging() bool { return in.Observation.State.Surge.IsActive() }
 
+// isMigrating is true while the volumes of a multi-member cluster are replaced with the help of an extra member.
+func (in Input) isMigrating() bool { return in.Observation.State.Migration.IsActive() }
+
 // surgeSize is the number of members during a surge.
 const surgeSize = 2
 

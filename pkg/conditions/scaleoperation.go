@@ -13,9 +13,9 @@ import (
 
 // ScaleOperationComplete is False while members are added to a cluster or removed from it. The operator writes ScalingIn or
 // BootstrapMembersRemoval before it removes the first member. Before, the reason is RemovalPending: the API server still accepts the previous
-// spec. A hibernation and a surge keep the condition. Nil: no member ran yet.
+// spec. A hibernation, a surge and a volume migration keep the condition. Nil: no member ran yet.
 func ScaleOperationComplete(in Input) *druidv1alpha1.Condition {
-	if in.isSurging() {
+	if in.isSurging() || in.isMigrating() {
 		return Find(in.Etcd.Status.Conditions, druidv1alpha1.ConditionTypeScaleOperationComplete)
 	}
 

@@ -98,6 +98,9 @@ func (r *Run) NextState() state.State {
 	if t.TLS.AnyManaged() {
 		next.Rotation = &t.Rotation
 	}
+	if p.Replicas > 0 || p.Restore != state.RestoreNone {
+		next.Migration = p.Migration // a hibernated cluster keeps the record
+	}
 	if p.Replicas > 0 {
 		next.Size, next.Started = planner.SizeToPersist(p, r.Observation), p.Replicas
 	}

@@ -50,6 +50,8 @@ type Plan struct {
 	Surge *state.Surge
 	// NextSurge is the surge that begins with ScaleUp. Nil: ScaleUp begins none.
 	NextSurge *state.Surge
+	// Migration is the replacement of the volumes of a multi-member cluster. It is recorded with the rendering of a plan with members. Nil: none is under way.
+	Migration *state.Migration
 	// PodSize is the size for which the pod template of the only member is rendered, if that is not ClusterSize. It is recorded with the
 	// rendering. 0: ClusterSize.
 	PodSize int32
@@ -113,6 +115,8 @@ const (
 	StageScaleUp Stage = "ScaleUp"
 	// StageSurge replaces the only member through a temporary second member.
 	StageSurge Stage = "Surge"
+	// StageMigrateVolumes replaces the volumes of a multi-member cluster, one after the other.
+	StageMigrateVolumes Stage = "MigrateVolumes"
 	// StageScaleIn removes members from a running cluster.
 	StageScaleIn Stage = "ScaleIn"
 	// StagePromote promotes a learner that has caught up to a voting member.

@@ -83,7 +83,7 @@ func gateWithoutStatefulSet(p plan.Plan, o etcdcluster.Observation) plan.Plan {
 // applying returns the plan while gardener-resource-manager applies: stages about pods have not begun yet.
 func applying(p plan.Plan) plan.Plan {
 	switch p.Stage {
-	case plan.StageReplacePod, plan.StageReplaceLearner, plan.StageWaitForMembers, plan.StageScaleUp, plan.StageScaleIn, plan.StageSurge, plan.StagePromote, plan.StageResizeVolume, plan.StageDone:
+	case plan.StageReplacePod, plan.StageReplaceLearner, plan.StageWaitForMembers, plan.StageScaleUp, plan.StageScaleIn, plan.StageSurge, plan.StageMigrateVolumes, plan.StagePromote, plan.StageResizeVolume, plan.StageDone:
 		p.Stage, p.Reason = plan.StageApply, "gardener-resource-manager applies the latest rendered manifests"
 	case plan.StageHibernated:
 		p.Stage = plan.StageHibernate

@@ -435,14 +435,19 @@ func (s *scenario) checkReplaceClaim(step plan.ReplaceClaim) {
 	}
 }
 
-// isRemoved is true for the claim of a member that a scale-in or a surge has removed.
+// isRemoved is true for the claim of a member that a scale-in, a surge or a volume migration has removed.
 func (s *scenario) isRemoved(claim string) bool {
 	scaleIn := s.Objects.State.ScaleIn
 	if volume := s.Volumes[claim]; s.Objects.State.Surge.IsActive() && volume != nil {
 		return !slices.ContainsFunc(s.Members, func(m *simulator.Member) bool { return m.ID == volume.Member })
 	}
 	for _, c := range s.Objects.Claims {
-		if c.Name == claim && scaleIn != nil && scaleIn.Removing && c.Ordinal >= int(scaleIn.To) {
+		if migration := s.Objects.State.Migration; c.Name == claim && migration.IsActive() && migration.Claim == c.UID {
+			volume := s.Volumes[claim]
+
+			return volume == nil || !slices.ContainsFunc(s.Members, func(m *simulator.Member) bool { return m.ID == volume.Member && !m.Learner })
+		}
+		if c.Name == claim && scaleIn != nil && c.Ordinal >= int(scaleIn.To) {
 			return s.Member(c.Ordinal) == nil
 		}
 	}
@@ -461,6 +466,11 @@ func (s *scenario) checkRemoveMember(step plan.RemoveMember) {
 	scaleIn := s.Objects.State.ScaleIn
 	if s.Objects.State.Surge.IsActive() {
 		s.checkRemoveSurgeMember(step)
+
+		return
+	}
+	if migration := s.Objects.State.Migration; migration.IsActive() && migration.Claim != "" {
+		s.checkRemoveMigrating(step)
 
 		return
 	}
@@ -597,6 +607,26 @@ func (s *scenario) checkRemoveSurgeMember(step plan.RemoveMember) {
 			s.violated("the leader %s is removed", step.Name)
 		case member.ID == step.Member && pod != nil && !pod.Deleting && s.Process(pod.UID).Withdrawn != int32(member.Ordinal)+1: // #nosec G115 -- 0 or 1
 			s.violated("member %s is removed, and its sidecar can add it again", step.Name)
+		}
+	}
+}
+
+// checkRemoveMigrating checks that the member of the recorded claim is removed, and that it does not lead. All others are healthy, and one of them can
+// fail afterwards.
+func (s *scenario) checkRemoveMigrating(step plan.RemoveMember) {
+	healthy, all := s.ownVoters()
+	if healthy < all || !etcdcluster.IsQuorate(healthy-2, all-1) {
+		s.violated("member %s is removed for its volume with %d of %d healthy", step.Name, healthy, all)
+	}
+	for _, member := range s.Members {
+		if member.ID != step.Member {
+			continue
+		}
+		if claim := s.Objects.ClaimFor(member.Ordinal); claim == nil || claim.UID != s.Objects.State.Migration.Claim {
+			s.violated("member %s is removed, and another claim is recorded", step.Name)
+		}
+		if s.Leader == member.ID {
+			s.violated("the leader %s is removed", step.Name)
 		}
 	}
 }

@@ -74,6 +74,26 @@ var _ = Describe("Random surges", func() {
 	})
 })
 
+var _ = Describe("Random volume migrations", func() {
+	It("keep the acknowledged writes, and converge", func() {
+		simulations, steps := simulate(200, newRandomMigration)
+		for _, kind := range []string{"PromoteMember", "RemoveMember", "DeleteClaim", "MoveLeader"} {
+			Expect(simulations < 100 || steps[kind] > simulations/2).To(BeTrue(), "%d times %s", steps[kind], kind)
+		}
+	})
+})
+
+// newRandomMigration returns a simulation of a multi-member cluster whose volumes are replaced. Some have a surge when their size is one.
+func newRandomMigration(number int64) *randomScenario {
+	s := newRandomSurge(number)
+	s.Etcd.Spec.Replicas = []int32{3, 3, 5}[number%3]
+	if number%2 == 0 {
+		s.Etcd.Spec.Etcd.UpdateStrategy = nil
+	}
+
+	return s
+}
+
 // newRandomSurge returns a simulation of a single member that is replaced by surges. Its volume changes too.
 func newRandomSurge(number int64) *randomScenario {
 	random := rand.New(rand.NewSource(number)) // #nosec G404 -- repeatable on purpose
@@ -81,7 +101,7 @@ func newRandomSurge(number int64) *randomScenario {
 	if random.Intn(3) > 0 {
 		change = append(change, withStore)
 	}
-	s := &randomScenario{scenario: newScenario(1, change...), number: number, random: random, surges: true}
+	s := &randomScenario{scenario: newScenario(1, change...), number: number, random: random, replacesVolumes: true}
 	s.operator.Config.StoreTimeout = 30 * time.Second
 	s.RestoreDelay = time.Minute
 	s.CatchUpTicks = random.Intn(6)
@@ -105,8 +125,8 @@ type randomScenario struct {
 	joins bool
 	// awake is the number of replicas before hibernation.
 	awake int32
-	// surges is true for a single member that is replaced by surges.
-	surges bool
+	// replacesVolumes is true if surges and migrations replace volumes.
+	replacesVolumes bool
 }
 
 func newRandom(number int64) *randomScenario {
@@ -174,17 +194,23 @@ func (s *randomScenario) runRandom() {
 		if s.hasJoined() {
 			s.Etcd.Spec.Etcd.BootstrapWithExistingCluster = nil
 		}
-		templates, isReplaced := s.Objects.StatefulSet.Rendering.Fixed.ClaimTemplates, s.surges && s.Etcd.Spec.Replicas == 1
-		if len(templates) > 0 && !isReplaced && (s.FixedVolumes || s.surges) {
+		templates, isReplaced := s.Objects.StatefulSet.Rendering.Fixed.ClaimTemplates, s.replacesVolumes && (s.Etcd.Spec.Replicas == 1 && helper.UsesSurge(s.Etcd) || s.Etcd.Spec.Replicas > 1 && !s.FixedVolumes)
+		if len(templates) > 0 && !isReplaced && (s.FixedVolumes || s.replacesVolumes) {
 			s.Etcd.Spec.StorageCapacity = resource.NewQuantity(templates[0].Request, resource.BinarySI)
 		}
-		if len(templates) > 0 && !isReplaced && s.surges {
+		if isReplaced && s.Etcd.Spec.Replicas > 1 {
+			s.Etcd.Spec.StorageClass = new("class-9")
+			for i := range s.Etcd.Spec.Replicas + 1 { // each member needs its own node
+				s.Nodes = append(s.Nodes, &simulator.Node{Name: fmt.Sprintf("new-%d", i)})
+			}
+		}
+		if len(templates) > 0 && !isReplaced && s.replacesVolumes && s.Etcd.Spec.Replicas == 1 {
 			s.Etcd.Spec.StorageClass = templates[0].StorageClass
 		}
 	})
 	s.Refresh()
 	s.idleTicks = 70 // longer than the longest pause between two attempts to take a snapshot
-	if s.surges {
+	if s.replacesVolumes {
 		s.idleTicks = 140 // longer than the pause after an aborted surge
 	}
 	s.runFor(600)
@@ -262,7 +288,7 @@ func (s *randomScenario) fault() {
 	if s.joins {
 		faults = append(faults, s.joinedMembersChange, s.joinedMembersChange, s.existingMemberStops)
 	}
-	if s.surges {
+	if s.replacesVolumes {
 		faults = append(faults, s.imageChanges, s.imageChanges, s.storageClassChanges, s.storageClassChanges, s.volumeShrinks, s.evictionIsRequested, s.etcdIsKilled, s.etcdEnds)
 	}
 	what := ""

@@ -73,7 +73,7 @@ func decide(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) 
 // ForAccepted decides for a canonical Etcd as it was accepted last, while a later generation is blocked or is refused. It is the same as
 // For, but volumes that cannot have the accepted size any more do not block other changes.
 func ForAccepted(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) plan.Plan {
-	if o.State.Surge.IsActive() {
+	if o.State.Surge.IsActive() || o.State.Migration != nil {
 		return For(etcd, o, now) // its cause may be that a volume cannot be expanded
 	}
 	o.Claims = slices.Clone(o.Claims)
@@ -112,7 +112,7 @@ func guard(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) (plan.Plan, bool
 	if refusal := refuseSize(etcd, o); refusal != nil {
 		return plan.Plan{Stage: plan.StageRefused, Reason: "the spec cannot be rolled out", Refusal: refusal}, true
 	}
-	if refusal := refuseVolumes(etcd, o); refusal != nil && !o.State.Surge.IsActive() { // a surge ends, whatever the database needs by now
+	if refusal := refuseVolumes(etcd, o); refusal != nil && !o.State.Surge.IsActive() && !o.State.Migration.IsActive() { // both end, whatever the database needs by now
 		return plan.Plan{Stage: plan.StageRefused, Reason: "the spec cannot be rolled out", Refusal: refusal}, true
 	}
 	if missing := etcdcluster.MissingSecrets(o); len(missing) > 0 && etcd.Spec.Replicas > 0 {
@@ -256,12 +256,19 @@ func awaitedSinglePod(etcd *druidv1alpha1.Etcd, pod *etcdcluster.Pod) string {
 func planMultiMember(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) plan.Plan {
 	count := etcdcluster.RenderedReplicas(o)
 	if count == 0 || !o.StatefulSet.Exists && len(o.Pods) == 0 {
-		return planStart(etcd, o)
+		p := planStart(etcd, o)
+		p.Migration = migrationToKeep(viewOf(etcd, o, etcd.Spec.Replicas, now))
+
+		return p
 	}
 	v, isPaused := viewOf(etcd, o, count, now).withoutLeaving()
+	if o.State.Migration.IsActive() {
+		v = v.withoutRemoved()
+	}
 	p := plan.Plan{
 		Render: true, Replicas: count, ClusterSize: renderedSize(v), PollMembers: v.hasNewPod(),
 		ScaleIn: scaleInToRecord(o, isPaused, now), IsScaleInPaused: isPaused, PodSize: podSizeOf(etcd, o),
+		Migration: migrationToRecord(v),
 	}
 	if p.PodSize > 0 {
 		p.ClusterSize = 1
@@ -274,7 +281,7 @@ func planMultiMember(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now ti
 		return p
 	}
 	held, isHeld := holdPeers(v, p)
-	if decided, is := firstDecision(v, p, haltOnClusterIDMismatch, selectRemaining, withoutQuorum, endUnfinishedInspection, replaceLostVolumes, replaceRenderedAlone, unblockSnapshot, promoteLearner, replaceLearner, moveLeaderOfLearner); is {
+	if decided, is := firstDecision(v, p, haltOnClusterIDMismatch, selectRemaining, withoutQuorum, endUnfinishedInspection, migrateVolume, replaceLostVolumes, replaceRenderedAlone, unblockSnapshot, promoteLearner, replaceLearner, moveLeaderOfLearner); is {
 		decided.Render = decided.Render && !isHeld
 
 		return decided
@@ -282,7 +289,7 @@ func planMultiMember(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now ti
 	if isHeld {
 		return held
 	}
-	if decided, is := firstDecision(v, p, correctURLs, startPendingLearner, completeScaleIn, completeExistingRemoval, replaceOutdated, waitForMembers, removeExisting, scaleIn, scaleUp); is {
+	if decided, is := firstDecision(v, p, correctURLs, startPendingLearner, completeScaleIn, completeExistingRemoval, replaceOutdated, abandonJoining, waitForMembers, removeExisting, scaleIn, scaleUp, migrateVolumes); is {
 		return decided
 	}
 	p.Stage = plan.StageDone

@@ -43,6 +43,8 @@ func withLastSize(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) *druidv1a
 	case !helper.ManagesPods(etcd) || o.State.Restore != state.RestoreNone || o.State.Surge.IsActive():
 	case hasRemovedMembers(etcd, o):
 		size = o.State.ScaleIn.To
+	case size > 1 && o.State.Migration.AddsMember() && etcdcluster.RenderedReplicas(o) > 0:
+		size++
 	case size == 0 && isRemovingExisting(etcd, o):
 		size = last
 	case size > 0 && size < last && etcdcluster.RenderedReplicas(o) == 0:
@@ -207,6 +209,24 @@ func beginScaleIn(v view, p plan.Plan, to int32) plan.Plan {
 	p.ScaleIn = &state.ScaleIn{To: to, Since: v.now}
 
 	return p
+}
+
+// abandonJoining begins a scale-in without waiting for members that leave and have never voted. Such a member may be unable to start, for example
+// because its volume cannot be provisioned. Its removal costs no tolerance and no data.
+func abandonJoining(v view, p plan.Plan) (plan.Plan, bool) {
+	to := int(v.etcd.Spec.Replicas)
+	if v.o.State.ScaleIn != nil || to < 1 || to >= len(v.members) || !v.isMemberListKnown() {
+		return p, false
+	}
+	isVoter := func(m etcdcluster.Member) bool { return m.Listed != nil && !m.Listed.Learner }
+	isMissing := func(m etcdcluster.Member) bool { return awaitedOf(v, m) != "" }
+	if slices.ContainsFunc(v.members[to:], isVoter) || slices.ContainsFunc(v.members[:to], isMissing) {
+		return p, false
+	}
+	p.Stage, p.ScaleIn = plan.StageScaleIn, &state.ScaleIn{To: v.etcd.Spec.Replicas, Since: v.now}
+	p.Reason = fmt.Sprintf("%s; the members from %s on do not vote, and they do not join any more", v.quorumStatus(), v.members[to].Name)
+
+	return p, true
 }
 
 // snapshotBeforeRemoval returns the plan that takes a full snapshot, or waits for it. False: there is one, or there is no store.

@@ -31,7 +31,7 @@ func QueriesOnlyMember(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now 
 func surgeCause(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, pod etcdcluster.Pod, now time.Time) string {
 	volume := ""
 	if claim := o.ClaimFor(pod.Ordinal); claim != nil {
-		volume = volumeCause(etcd, o, *claim)
+		volume = volumeCause("its volume", etcd, o, *claim)
 	}
 	switch {
 	case volume != "":
@@ -45,23 +45,31 @@ func surgeCause(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, pod etcdclu
 	}
 }
 
-// volumeCause returns why the volume of a claim has to be replaced, as a part of a sentence. Empty: it does not have to. A claim that a user made
-// larger than the spec requests stays as it is.
-func volumeCause(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, claim etcdcluster.Claim) string {
+// volumeCause returns why the volume of a claim has to be replaced, as a part of a sentence with the subject. Empty: it does not have to. A claim that
+// a user made larger than the spec requests stays as it is.
+func volumeCause(subject string, etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, claim etcdcluster.Claim) string {
 	wanted, class, template := new(helper.StorageCapacity(etcd)).Value(), etcd.Spec.StorageClass, o.StatefulSet.Rendering
-	isSmaller := wanted < claim.Requested && (wanted < template.VolumeSize() || o.State.Surge != nil && o.State.Surge.ReplacesVolume)
+	isOtherClass := class != nil && *class != claim.StorageClass && (etcd.Spec.Replicas == 1 || requestsClass(template, *class) || o.State.ReplacesVolumes())
+	isSmaller := wanted < claim.Requested && (wanted < template.VolumeSize() || o.State.ReplacesVolumes())
 	switch {
 	case !claim.Exists || !claim.Bound || claim.Deleting:
 		return ""
-	case class != nil && *class != claim.StorageClass:
-		return fmt.Sprintf("its volume is of StorageClass %q, and %q is requested", claim.StorageClass, *class)
+	case isOtherClass:
+		return fmt.Sprintf("%s is of StorageClass %q, and %q is requested", subject, claim.StorageClass, *class)
 	case isSmaller:
-		return fmt.Sprintf("its volume has %s, and %s are requested", formatBytes(claim.Requested), formatBytes(wanted))
-	case wanted > claim.Requested && claim.Expandable != nil && !*claim.Expandable:
-		return fmt.Sprintf("its volume has %s and cannot be expanded to %s", formatBytes(claim.Requested), formatBytes(wanted))
+		return fmt.Sprintf("%s has %s, and %s are requested", subject, formatBytes(claim.Requested), formatBytes(wanted))
+	case etcd.Spec.Replicas == 1 && wanted > claim.Requested && claim.Expandable != nil && !*claim.Expandable:
+		return fmt.Sprintf("%s has %s and cannot be expanded to %s", subject, formatBytes(claim.Requested), formatBytes(wanted))
 	default:
 		return ""
 	}
+}
+
+// requestsClass is true if the class differs from that of the claim template. If it does not, users have chosen the class of a claim.
+func requestsClass(template etcdcluster.Rendering, class string) bool {
+	templates := template.Fixed.ClaimTemplates
+
+	return len(templates) > 0 && (templates[0].StorageClass == nil || *templates[0].StorageClass != class)
 }
 
 // beginSurge decides whether the pod of the only member is replaced by a surge. False: the member is restarted, because a surge is not requested, or
@@ -85,7 +93,7 @@ func beginSurge(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, p plan.Plan
 	}
 	p.NextSurge = &state.Surge{Phase: state.SurgeJoin, Since: now, Cause: cause, Pod: pod.UID, Restarts: pod.Restarts(etcdcluster.ContainerEtcd)}
 	if claim := o.ClaimFor(0); claim != nil {
-		p.NextSurge.Claim, p.NextSurge.ReplacesVolume = claim.UID, volumeCause(etcd, o, *claim) != ""
+		p.NextSurge.Claim, p.NextSurge.ReplacesVolume = claim.UID, volumeCause("", etcd, o, *claim) != ""
 	}
 	if last := o.State.Surge; p.NextSurge.ReplacesVolume && (last == nil || !last.ReplacesVolume) {
 		// The StatefulSet shows the new claim template before the temporary member is created. Then only the record shows that the volume is to be replaced.

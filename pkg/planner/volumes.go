@@ -29,11 +29,7 @@ func refuseVolumes(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) *plan.Re
 		return &plan.Refusal{Field: "spec.volumeClaimTemplate", Message: fmt.Sprintf("the data is in volumes of claims named %s, which %s would leave behind; set it to %s", template.Name, wanted, template.Name)}
 	}
 	for _, claim := range o.Claims {
-		refusal := refuse(claim, etcd, template)
-		if replacesVolumes(etcd) {
-			refusal = refuseSmaller(claim, etcd, o, template)
-		}
-		if refusal != nil {
+		if refusal := refuseVolume(claim, etcd, o, template); refusal != nil {
 			return refusal
 		}
 	}
@@ -41,9 +37,17 @@ func refuseVolumes(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) *plan.Re
 	return nil
 }
 
-// replacesVolumes is true if a surge replaces the volume of the only member, so that it can have another class or a smaller size.
-func replacesVolumes(etcd *druidv1alpha1.Etcd) bool {
-	return helper.UsesSurge(etcd) && etcd.Spec.Replicas == 1
+// refuseVolume refuses a change that neither an expansion nor a new volume provides. A surge replaces the volume of the only member. A migration
+// replaces those of a multi-member cluster, but no volume whose StorageClass stays and does not allow the expansion.
+func refuseVolume(c etcdcluster.Claim, etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, template etcdcluster.ClaimTemplate) *plan.Refusal {
+	switch {
+	case etcd.Spec.Replicas == 1 && !helper.UsesSurge(etcd), etcd.Spec.Replicas == 0:
+		return refuse(c, etcd, template)
+	case etcd.Spec.Replicas > 1 && volumeCause("", etcd, o, c) == "":
+		return refuseExpansion(c, etcd, template)
+	default:
+		return refuseSmaller(c, etcd, o, template)
+	}
 }
 
 // walBytes is the space for the write-ahead log: etcd keeps five files of 64 MiB, and allocates the next one.
@@ -53,7 +57,7 @@ const walBytes = 6 * 64 << 20
 // database when it defragments, and when it receives a snapshot.
 func refuseSmaller(c etcdcluster.Claim, etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, template etcdcluster.ClaimTemplate) *plan.Refusal {
 	wanted := new(helper.StorageCapacity(etcd)).Value()
-	if !c.Exists || !c.Bound || wanted >= c.Requested || wanted >= template.Request && (o.State.Surge == nil || !o.State.Surge.ReplacesVolume) {
+	if !c.Exists || !c.Bound || wanted >= c.Requested || wanted >= template.Request && !o.State.ReplacesVolumes() {
 		return nil
 	}
 	required := new(helper.Quota(etcd)).Value() + walBytes
@@ -79,12 +83,20 @@ func refuse(c etcdcluster.Claim, etcd *druidv1alpha1.Etcd, template etcdcluster.
 		return &plan.Refusal{Field: "spec.storageClass", Message: fmt.Sprintf("the volume of claim %s is of StorageClass %q, and no volume changes its class; set it to that", c.Name, c.StorageClass)}
 	case wanted < template.Request:
 		return &plan.Refusal{Field: "spec.storageCapacity", Message: fmt.Sprintf("the volumes have %s, and no volume shrinks; set it to that or more", formatBytes(template.Request))}
-	case wanted > template.Request && c.Requested < wanted && c.Expandable != nil && !*c.Expandable:
+	default:
+		return refuseExpansion(c, etcd, template)
+	}
+}
+
+// refuseExpansion refuses a larger volume whose StorageClass does not allow the expansion.
+func refuseExpansion(c etcdcluster.Claim, etcd *druidv1alpha1.Etcd, template etcdcluster.ClaimTemplate) *plan.Refusal {
+	wanted := new(helper.StorageCapacity(etcd)).Value()
+	if c.Exists && c.Bound && wanted > template.Request && c.Requested < wanted && c.Expandable != nil && !*c.Expandable {
 		return &plan.Refusal{Field: "spec.storageCapacity", Message: fmt.Sprintf("the volume of claim %s cannot be expanded from %s to %s: its StorageClass %q does not exist or does not allow it (allowVolumeExpansion); set it to %s, or allow it",
 			c.Name, formatBytes(c.Requested), formatBytes(wanted), c.StorageClass, formatBytes(template.Request))}
-	default:
-		return nil
 	}
+
+	return nil
 }
 
 // isTooSmall is true if a claim has a volume that is smaller than rendered.
@@ -116,7 +128,7 @@ func blockedResize(o etcdcluster.Observation, rendering etcdcluster.Rendering) *
 func Outstanding(o etcdcluster.Observation, rendering etcdcluster.Rendering) []string {
 	live, wanted := o.StatefulSet.Rendering.Fixed, rendering.Fixed
 	size := rendering.VolumeSize()
-	isReplaced := o.State.Surge != nil && o.State.Surge.ReplacesVolume
+	isReplaced := o.State.ReplacesVolumes()
 	isHeld := !isReplaced && slices.ContainsFunc(o.Claims, func(c etcdcluster.Claim) bool {
 		return isTooSmall(c, size) && (c.RefusedSize == size || c.Expandable != nil && !*c.Expandable)
 	})

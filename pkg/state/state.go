@@ -30,6 +30,8 @@ type State struct {
 	ScaleIn *ScaleIn `json:"scale,omitempty"`
 	// Surge is the replacement of the only member through a temporary one, or the last such attempt. Nil: there was none, or it is complete.
 	Surge *Surge `json:"surge,omitempty"`
+	// Migration is the replacement of the volumes of a multi-member cluster that is under way. Nil: none is.
+	Migration *Migration `json:"migration,omitempty"`
 	// PodSize is the size for which the pod of the only member was rendered, if that is larger than Size. A scale-in to one member does not
 	// restart it, and the pod template stays until another change. 0: Size.
 	PodSize int32 `json:"podSize,omitempty"`
@@ -72,10 +74,14 @@ type State struct {
 // A cluster with etcd 3.5 or newer has a record of version 2. An operator that reads only version 1 would downgrade the cluster, because all its images
 // contain etcd 3.4. The record of a scale-in has version 3. An operator without scale-in would add the removed members again. A later operator would then
 // continue the scale-in. The record of a surge has version 4. An operator without surges would stop one of two voting members.
-const Version = 4
+// The record of a volume migration has version 5. An operator without migrations would remove the extra member in the middle.
+const Version = 5
 
 // version returns the version with which the state is recorded.
 func (s State) version() int {
+	if s.Migration != nil {
+		return 5
+	}
 	if s.Surge.IsActive() {
 		return 4
 	}
@@ -138,7 +144,7 @@ func decode(text string) (s State, err error) {
 
 // keys are the keys of the record.
 var keys = []string{
-	"version", "accepted", "replicas", "size", "started", "scale", "surge", "podSize", "existing", "initialClusterToken", "tls", "rotation", "restore", "verified", "retained", "snapshot", "finalSnapshot", "evidence", "handBack", "etcdVersion",
+	"version", "accepted", "replicas", "size", "started", "scale", "surge", "migration", "podSize", "existing", "initialClusterToken", "tls", "rotation", "restore", "verified", "retained", "snapshot", "finalSnapshot", "evidence", "handBack", "etcdVersion",
 }
 
 // Encode returns the annotations that record the state. The annotation of the store is left out if Store is nil.

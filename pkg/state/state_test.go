@@ -109,6 +109,16 @@ var _ = Describe("The record on the ManagedResource", func() {
 		}
 	})
 
+	It("has a version that operators without volume migrations refuse, also before an extra member exists", func() {
+		migrating := state.State{Size: 4, Migration: &state.Migration{Phase: state.MigrationReplace, Since: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Cause: "cause", Claim: "claim"}}
+		encoded, err := migrating.Encode()
+		Expect(err).NotTo(HaveOccurred())
+		Expect(encoded).To(HaveKeyWithValue(prefix+"state", `{"version":5,"size":4,"migration":{"phase":"Replace","since":"2026-01-02T03:04:05Z","cause":"cause","claim":"claim"}}`))
+		Expect(state.Decode(encoded)).To(Equal(migrating))
+		migrating.Migration.Phase = state.MigrationRequested
+		Expect(migrating.Encode()).To(HaveKeyWithValue(prefix+"state", HavePrefix(`{"version":5,`)), "an operator without it would refuse the generation for ever")
+	})
+
 	It("keeps the keys of later versions of the operator", func() {
 		recorded, err := state.Decode(map[string]string{prefix + "state": `{"version":1,"size":3,"incident":{"revision":7}}`})
 		Expect(err).NotTo(HaveOccurred())
@@ -136,7 +146,7 @@ var _ = Describe("The record on the ManagedResource", func() {
 		Expect(err).To(HaveOccurred(), "nothing overwrites it")
 	},
 		Entry("if it cannot be read", `{"version":1,`, "state cannot be read, restore it"),
-		Entry("if a newer operator wrote it", `{"version":5,"size":3}`, "has version 5, and this operator reads versions up to 4"),
+		Entry("if a newer operator wrote it", `{"version":6,"size":3}`, "has version 6, and this operator reads versions up to 5"),
 	)
 
 	It("reports that the record of the store cannot be read", func() {

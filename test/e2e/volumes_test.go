@@ -26,9 +26,11 @@ var _ = Describe("The volumes of three members", func() {
 		return func(etcd *druidv1alpha1.Etcd) { etcd.Spec.StorageCapacity = new(resource.MustParse(size)) }
 	}
 
-	It("are expanded while the cluster is healthy, and cannot shrink", SpecPriority(7), framework.NeedsSeed("expands volumes without a driver"), func(ctx SpecContext) {
+	It("are expanded while the cluster is healthy, and are replaced by smaller ones of another class", SpecPriority(7), framework.NeedsSeed("expands volumes without a driver"), func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "volumes")
-		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(3), capacity("1Gi"))
+		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(3), capacity("1Gi"), withLocalStore(ns), func(etcd *druidv1alpha1.Etcd) {
+			etcd.Spec.Etcd.Quota = new(resource.MustParse("128Mi"))
+		})
 		ns.Create(ctx, etcd)
 		ns.EventuallyReady(ctx, etcd)
 		before, former := podsByName(ctx, ns), &appsv1.StatefulSet{}
@@ -51,13 +53,15 @@ var _ = Describe("The volumes of three members", func() {
 		expectShortGaps(workload.Stop(ctx)) // the next line expects that no pod restarts
 		expectUntouched(ctx, ns, before, "")
 
-		By("requesting a smaller capacity, which the operator rejects until it is reverted")
-		ns.Patch(ctx, etcd, capacity("1Gi"))
-		ns.Eventually(ctx, etcd, reportsInvalidSpec(etcd, "no volume shrinks"))
+		By("requesting a smaller capacity than the data needs, which the operator rejects until it is reverted")
+		ns.Patch(ctx, etcd, capacity("256Mi"))
+		ns.Eventually(ctx, etcd, reportsInvalidSpec(etcd, "256Mi are too small for the quota of 128Mi"))
 		expectNoRetries(ctx, ns, etcd)
 		ns.Patch(ctx, etcd, capacity("2Gi"))
 		ns.EventuallyReady(ctx, etcd)
 		expectUntouched(ctx, ns, before, "")
+
+		migrateVolumes(ctx, ns, etcd)
 	}, SpecTimeout(specTimeout))
 
 	It("are not expanded if their StorageClass does not allow it", framework.NeedsSeed("uses a StorageClass of the seed"), func(ctx SpecContext) {
@@ -74,6 +78,39 @@ var _ = Describe("The volumes of three members", func() {
 		expectUntouched(ctx, ns, before, "")
 	}, SpecTimeout(specTimeout))
 })
+
+// migrateVolumes requests smaller volumes of another class. All members are replaced, one after the other, and at least as many as before vote at all
+// times. The client Service may connect a client to a removed member, which stops after one second.
+func migrateVolumes(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd) {
+	GinkgoHelper()
+	By("requesting smaller volumes of another class")
+	before := ns.ClaimUIDs(ctx)
+	workload := ns.StartWorkload(ctx, etcd, "the volumes are replaced")
+	timeline := ns.StartTimeline(ctx, etcd)
+	ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
+		etcd.Spec.StorageCapacity, etcd.Spec.StorageClass = new(resource.MustParse("1Gi")), new("gardener.cloud-fast")
+	})
+	ns.Eventually(ctx, etcd, func(g Gomega) {
+		g.Expect(framework.Condition(etcd, "AllMembersUpdated")).To(HaveField("Message", ContainSubstring("members vote, of which 1 can fail")))
+	})
+	ns.EventuallyReady(ctx, etcd)
+	timeline.End("the volumes are replaced")
+	for _, stats := range workload.Stop(ctx) {
+		Expect(stats.MembersGap).To(BeNumerically("<", time.Second), stats.String())
+		Expect(stats.WriteGap).To(BeNumerically("<", surgeBound), stats.String())
+	}
+	after := ns.ClaimUIDs(ctx)
+	Expect(after).To(HaveLen(3))
+	for _, name := range []string{"main-main-0", "main-main-1", "main-main-2"} {
+		claim := ns.ClaimNamed(ctx, name)
+		Expect(claim.Spec.Resources.Requests.Storage().String()).To(Equal("1Gi"))
+		Expect(claim.Spec.StorageClassName).To(HaveValue(Equal("gardener.cloud-fast")))
+		Expect(before).NotTo(ContainElement(claim.UID))
+	}
+	members, err := ns.NewWriteLog(etcd).Members(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(members.Members).To(HaveLen(3))
+}
 
 // reportsInvalidSpec checks that the condition Progressing reports an invalid spec with the message.
 func reportsInvalidSpec(etcd *druidv1alpha1.Etcd, message string) func(Gomega) {

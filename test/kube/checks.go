@@ -92,11 +92,12 @@ func (k *Cluster) checkClaim(name string) {
 	}
 }
 
-// isRemoved returns true for the claim of a member that was removed from etcd, if all other members run.
+// isRemoved returns true for the claim of a member that was removed from etcd, if all other members run. Its sidecar may have added it again as a
+// learner.
 func (k *Cluster) isRemoved(claim *corev1.PersistentVolumeClaim) bool {
 	id := k.memberIDs[claim.Spec.VolumeName]
 	for _, member := range k.etcd.Members() {
-		if member.ID == id {
+		if member.ID == id && !member.Learner {
 			return false
 		}
 	}

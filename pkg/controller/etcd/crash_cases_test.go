@@ -56,7 +56,10 @@ var _ = Describe("An operator that is killed at any of its writes", func() {
 		Entry("while three members with a store become one", crashCase{given: []func(*kube.Cluster){create(3, withStore)}, when: setReplicas(1), then: succeeded(1, 4)}),
 		Entry("while a surge replaces one member with a store", crashCase{given: []func(*kube.Cluster){create(1, withStore, withSurge)}, when: update(relabel), then: succeeded(1, 3)}),
 		Entry("while a surge replaces the volume of one member", crashCase{
-			given: []func(*kube.Cluster){create(1, plaintext, withSurge, withExpandableVolumes)}, when: update(withOtherClass), then: hasOtherClass,
+			given: []func(*kube.Cluster){create(1, plaintext, withSurge, withExpandableVolumes)}, when: update(withOtherClass), then: hasOtherClass(1, 3),
+		}),
+		Entry("while a migration replaces the volumes of three members", crashCase{
+			given: []func(*kube.Cluster){create(3, plaintext, withExpandableVolumes)}, when: update(withOtherClass), then: hasOtherClass(3, 8),
 		}),
 		Entry("while it replaces the pods of three members", crashCase{given: three, when: update(relabel), then: succeeded(3, 7)}),
 		Entry("while it switches TLS off between three members", crashCase{given: three, when: update(plaintext), then: succeeded(3, 7)}),
@@ -131,13 +134,15 @@ func withSurge(etcd *druidv1alpha1.Etcd) {
 
 func withOtherClass(etcd *druidv1alpha1.Etcd) { etcd.Spec.StorageClass = new("other") }
 
-// hasOtherClass expects that nothing is left of the volume with the previous StorageClass.
-func hasOtherClass(k *kube.Cluster) {
-	GinkgoHelper()
-	succeeded(1, 3)(k)
-	claims := &corev1.PersistentVolumeClaimList{}
-	must(k.Client(nil).List(context.Background(), claims))
-	Expect(claims.Items).To(ConsistOf(And(HaveField("Name", "main-main-0"), HaveField("Spec.StorageClassName", HaveValue(Equal("other"))))))
+// hasOtherClass expects what succeeded expects, and that nothing is left of the volumes with the previous StorageClass.
+func hasOtherClass(members, podsCreated int) func(*kube.Cluster) {
+	return func(k *kube.Cluster) {
+		GinkgoHelper()
+		succeeded(members, podsCreated)(k)
+		claims := &corev1.PersistentVolumeClaimList{}
+		must(k.Client(nil).List(context.Background(), claims))
+		Expect(claims.Items).To(And(HaveLen(members), HaveEach(HaveField("Spec.StorageClassName", HaveValue(Equal("other"))))))
+	}
 }
 
 func plaintext(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.EnableTLS = new(false) }

@@ -64,6 +64,7 @@ var operationKinds = []struct {
 	{plan.StageScaleUp, "scale-up"},
 	{plan.StageScaleIn, "scale-in"},
 	{plan.StageSurge, "surge"},
+	{plan.StageMigrateVolumes, "volume-migration"},
 	{plan.StagePromote, "scale-up"},
 	{plan.StageReplaceLearner, "repair"},
 	{plan.StageReplacePod, "rolling-update"},

@@ -171,6 +171,8 @@ func CheckReconciled(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) error 
 		return fmt.Errorf("its scale-in to %d members is not complete", o.State.ScaleIn.To)
 	case o.State.Surge.IsActive():
 		return errors.New("its only member is being replaced through a temporary second member")
+	case o.State.Migration != nil:
+		return errors.New("the volumes of its members are being replaced")
 	case etcd.Spec.Replicas > 0 && helper.ManagesPods(etcd) && !isTrue(etcd, druidv1alpha1.ConditionTypeAllMembersUpdated):
 		return errors.New("its members are not all updated")
 	default:

@@ -29,15 +29,16 @@ var _ = Describe("An immutable field of an Etcd", func() {
 		Entry("spec.volumeClaimTemplate", func(spec *druidv1alpha1.EtcdSpec, v *string) { spec.VolumeClaimTemplate = v }, "spec.volumeClaimTemplate"),
 	)
 
-	It("is the StorageClass, unless a surge replaces the volume of a single member", func() {
+	It("is the StorageClass, unless new members or volumes replace the old ones", func() {
 		withSurge := func(e *druidv1alpha1.Etcd) {
 			e.Spec.Replicas, e.Spec.StorageClass, e.Spec.Etcd.UpdateStrategy = 1, new("a"), new(druidv1alpha1.UpdateStrategySurge)
 		}
 		object := create(withSurge)
 		Expect(change(object.DeepCopy(), func(e *druidv1alpha1.Etcd) {
 			e.Spec.StorageClass, e.Spec.Etcd.UpdateStrategy = new("b"), new(druidv1alpha1.UpdateStrategyRestart)
-		})).To(beRejected("unless spec.replicas is 1 and spec.etcd.updateStrategy is Surge"))
-		Expect(change(object.DeepCopy(), func(e *druidv1alpha1.Etcd) { e.Spec.Replicas, e.Spec.StorageClass = 3, new("b") })).To(beRejected("spec.storageClass is immutable"))
+		})).To(beRejected("unless spec.replicas is more than 1, or is 1 and spec.etcd.updateStrategy is Surge"))
+		Expect(change(object.DeepCopy(), func(e *druidv1alpha1.Etcd) { e.Spec.Replicas, e.Spec.StorageClass = 0, new("b") })).To(beRejected("spec.storageClass is immutable"))
+		Expect(change(create(func(e *druidv1alpha1.Etcd) { withSurge(e); e.Spec.Replicas, e.Spec.Etcd.UpdateStrategy = 3, nil }), func(e *druidv1alpha1.Etcd) { e.Spec.StorageClass = new("b") })).To(Succeed())
 		Expect(change(object, func(e *druidv1alpha1.Etcd) { e.Spec.StorageClass = new("b") })).To(Succeed())
 	})
 

@@ -59,7 +59,7 @@ type EtcdList struct {
 // The storage class may be given in one of two places; what counts is that the class as such never changes.
 // +kubebuilder:validation:XValidation:rule="has(self.memberNamePrefix) == has(oldSelf.memberNamePrefix)",message="spec.memberNamePrefix must be neither added nor removed"
 // +kubebuilder:validation:XValidation:rule="has(self.volumeClaimTemplate) == has(oldSelf.volumeClaimTemplate)",message="spec.volumeClaimTemplate must be neither added nor removed"
-// +kubebuilder:validation:XValidation:rule="(has(self.storageClass) ? [self.storageClass] : has(self.etcd.storageClass) ? [self.etcd.storageClass] : []) == (has(oldSelf.storageClass) ? [oldSelf.storageClass] : has(oldSelf.etcd.storageClass) ? [oldSelf.etcd.storageClass] : []) || self.replicas == 1 && has(self.etcd.updateStrategy) && self.etcd.updateStrategy == 'Surge'",message="spec.storageClass is immutable, and must be neither added nor removed, unless spec.replicas is 1 and spec.etcd.updateStrategy is Surge"
+// +kubebuilder:validation:XValidation:rule="(has(self.storageClass) ? [self.storageClass] : has(self.etcd.storageClass) ? [self.etcd.storageClass] : []) == (has(oldSelf.storageClass) ? [oldSelf.storageClass] : has(oldSelf.etcd.storageClass) ? [oldSelf.etcd.storageClass] : []) || self.replicas > 1 || self.replicas == 1 && has(self.etcd.updateStrategy) && self.etcd.updateStrategy == 'Surge'",message="spec.storageClass is immutable, and must be neither added nor removed, unless spec.replicas is more than 1, or is 1 and spec.etcd.updateStrategy is Surge"
 // +kubebuilder:validation:XValidation:rule="has(self.externallyManagedMemberAddresses) == has(oldSelf.externallyManagedMemberAddresses)",message="spec.externallyManagedMemberAddresses can only be set on creation, and must be neither added nor removed"
 // +kubebuilder:validation:XValidation:rule="!has(self.externallyManagedMemberAddresses) || self.externallyManagedMemberAddresses.size() == self.replicas",message="spec.externallyManagedMemberAddresses must have as many entries as spec.replicas says"
 // +kubebuilder:validation:XValidation:rule="has(self.externallyManagedMemberAddresses) || self.replicas == 0 || (self.replicas % 2 == 1 && self.replicas <= 7) || (oldSelf.hasValue() && oldSelf.value().replicas == self.replicas) || (!oldSelf.hasValue() && self.replicas == 2 && has(self.etcd.bootstrapWithExistingCluster))",optionalOldSelf=true,fieldPath=".replicas",message="spec.replicas must be 0, 1, 3, 5 or 7: an even number tolerates no more failures than the odd one below it"
@@ -110,13 +110,14 @@ type EtcdSpec struct {
 	// +optional
 	PriorityClassName *string `json:"priorityClassName,omitempty"`
 	// StorageClass is the StorageClass of the data volumes. Unset: the cluster's default class. An empty string: no class,
-	// only volumes without one are bound. Immutable, including its presence, unless Replicas is 1 and Etcd.UpdateStrategy is Surge: then a surge
-	// replaces the volume.
+	// only volumes without one are bound. With several Replicas, a change replaces the volumes one after the other, with an extra member. Immutable,
+	// including its presence, with one of Replicas, unless Etcd.UpdateStrategy is Surge: then a surge replaces the volume. Immutable with 0 Replicas.
 	// +optional
 	StorageClass *string `json:"storageClass,omitempty"`
 	// StorageCapacity is the size of each data volume. Unset: 16Gi. An increase expands the existing volumes in place.
-	// It is rejected if the StorageClass does not allow the expansion. A decrease is rejected. With Replicas 1 and Etcd.UpdateStrategy Surge, a surge
-	// replaces the volume in both cases. The new volume must have room for the quota, the write-ahead log and two databases of the current size.
+	// It is rejected if the StorageClass does not allow the expansion. With several Replicas, a decrease replaces the volumes one after the other, with
+	// an extra member. With Replicas 1, a decrease is rejected, unless Etcd.UpdateStrategy is Surge: then a surge replaces the volume in both cases.
+	// The new volume must have room for the quota, the write-ahead log and two databases of the current size.
 	// +optional
 	StorageCapacity *resource.Quantity `json:"storageCapacity,omitempty"`
 	// VolumeClaimTemplate is the name of the volume claim template; a claim is named `<template>-<etcd>-<ordinal>`. Unset:

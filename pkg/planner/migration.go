@@ -1,0 +1,275 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package planner
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
+)
+
+// A volume migration replaces the volumes of a multi-member cluster, because the spec requests another StorageClass or a smaller size. It has
+// these steps. Each of them is complete when an observation shows its effect.
+//
+//  1. The rendering with the new claim template is recorded together with the migration, and the StatefulSet is recreated. Its pods keep running.
+//  2. All members are healthy voting members and run the latest rendered manifests. A full snapshot is verified. Without a store, the data of
+//     all members is compared before each removal.
+//  3. An extra member joins with the next ordinal, as in a scale-up. If its volume cannot be provisioned, no other volume is touched.
+//  4. The members with other volumes are replaced one after the other, the leader last. The claim of the member is recorded. The leadership moves
+//     to another member. The member is removed from etcd. Its claim and its pod are deleted. It joins again as a learner with a new volume, and
+//     is promoted.
+//  5. The extra member is removed, as in a scale-in.
+//
+// With the extra member, one more member can fail at all times: n+1 of n+1 members vote, or n of n while one joins again. While the migration is
+// active, withLastSize adds the extra member to the size of the spec. All other rules handle it as every other member.
+
+// migrationToRecord returns the migration to record with the next rendering. Nil: there is none.
+func migrationToRecord(v view) *state.Migration {
+	recorded, cause := v.o.State.Migration, migrationCause(v)
+	isScaledIn := v.o.State.ScaleIn == nil && len(v.members) <= int(v.etcd.Spec.Replicas) && v.o.State.Size <= v.etcd.Spec.Replicas
+	switch {
+	case recorded == nil && cause == "", recorded != nil && recorded.Phase == state.MigrationRequested && cause == "":
+		return nil
+	case recorded == nil, recorded.Phase == state.MigrationEnd && isScaledIn && cause != "":
+		return &state.Migration{Phase: state.MigrationRequested, Since: v.now, Cause: cause}
+	case recorded.Phase == state.MigrationEnd && isScaledIn:
+		return nil
+	case recorded.AddsMember() && recorded.Claim == "" && (cause == "" || len(v.members) > int(v.etcd.Spec.Replicas)):
+		return nextMigrationPhase(v, state.MigrationEnd)
+	default:
+		return recorded
+	}
+}
+
+// migrationToKeep returns the migration to record with the rendering that starts the members of a hibernated cluster. Nil: there is none.
+func migrationToKeep(v view) *state.Migration {
+	if v.o.State.Migration != nil {
+		return v.o.State.Migration
+	}
+
+	return migrationToRecord(v)
+}
+
+func nextMigrationPhase(v view, phase state.MigrationPhase) *state.Migration {
+	next := *v.o.State.Migration
+	next.Phase, next.Since = phase, v.now
+
+	return &next
+}
+
+// withMigrating returns the migration with the claim whose member is replaced next. Empty: none is.
+func withMigrating(migration state.Migration, claim etcdcluster.Claim) *state.Migration {
+	migration.Claim = claim.UID
+
+	return &migration
+}
+
+// migrationCause returns why the volume of any member has to be replaced, as a part of a sentence. Empty: none has to be.
+func migrationCause(v view) string {
+	for _, member := range migrating(v) {
+		if cause := memberVolumeCause(v, member); cause != "" {
+			return cause
+		}
+	}
+
+	return ""
+}
+
+// migrating returns the members whose volumes a migration replaces: all but the extra member.
+func migrating(v view) []etcdcluster.Member {
+	count := int(v.etcd.Spec.Replicas)
+	switch {
+	case v.o.State.Migration.AddsMember():
+		count--
+	case !v.o.State.Migration.IsActive():
+		count = len(v.members)
+	}
+
+	return v.members[:min(count, len(v.members))]
+}
+
+// memberVolumeCause returns why the volume of a member has to be replaced, as a part of a sentence. Empty: it does not have to.
+func memberVolumeCause(v view, m etcdcluster.Member) string {
+	claim := v.o.ClaimFor(m.Ordinal)
+	if claim == nil {
+		return ""
+	}
+
+	return volumeCause("the volume of "+m.Name, v.etcd, v.o, *claim)
+}
+
+// migrateVolumes begins a migration, and selects the member that is replaced next. It is the last rule: all members have recovered, and the extra
+// member votes.
+func migrateVolumes(v view, p plan.Plan) (plan.Plan, bool) {
+	recorded := v.o.State.Migration
+	if p.Migration == nil && recorded == nil {
+		return p, false
+	}
+	p.Stage, p.PollMembers = plan.StageMigrateVolumes, true
+	switch {
+	case p.Migration == nil:
+		p.Reason, p.WaitsFor = v.quorumStatus()+"; all volumes are as requested", "this to be recorded"
+
+		return p, true
+	case recorded == nil || recorded.Phase != p.Migration.Phase:
+		p.Reason, p.WaitsFor = fmt.Sprintf("%s; the phase of the volume migration is %s", v.quorumStatus(), p.Migration.Phase), "this to be recorded"
+
+		return p, true
+	case recorded.Phase == state.MigrationRequested:
+		return beginMigration(v, p), true
+	case recorded.Phase == state.MigrationReplace:
+		return selectMigrating(v, p)
+	default:
+		return p, false
+	}
+}
+
+// beginMigration records that an extra member joins. Until then, the author of the spec can take the change back without any effect.
+func beginMigration(v view, p plan.Plan) plan.Plan {
+	n := len(v.members)
+	p.Reason = fmt.Sprintf("%s; %d of %d volumes are replaced, one after the other, because %s; an extra member joins first, so that %d of them can fail at all times",
+		v.quorumStatus(), countMigrating(v), n, p.Migration.Cause, n-etcdcluster.QuorumOf(n))
+	if p.WaitsFor = awaitedBeforeScaleIn(v); p.WaitsFor != "" {
+		return p
+	}
+	if before, waits := snapshotBeforeRemoval(v, p); waits {
+		before.Render = !holdsRest(v.o.SnapshotAttempts, before)
+
+		return before
+	}
+	p.Migration, p.WaitsFor = nextMigrationPhase(v, state.MigrationReplace), "this to be recorded"
+
+	return p
+}
+
+// countMigrating returns the number of members whose volumes have to be replaced.
+func countMigrating(v view) int {
+	count := 0
+	for _, member := range migrating(v) {
+		if memberVolumeCause(v, member) != "" {
+			count++
+		}
+	}
+
+	return count
+}
+
+// selectMigrating records the claim of the member that is replaced next: a follower, or the leader if no other is left.
+func selectMigrating(v view, p plan.Plan) (plan.Plan, bool) {
+	next := -1
+	for i, member := range migrating(v) {
+		if memberVolumeCause(v, member) != "" && (next < 0 || v.members[next].Endpoint.IsLeader()) {
+			next = i
+		}
+	}
+	if next < 0 {
+		return p, false
+	}
+	member := v.members[next]
+	p.Reason = fmt.Sprintf("%s; %s is replaced next, because %s", v.quorumStatus(), member.Name, memberVolumeCause(v, member))
+	if p.WaitsFor = awaitedBeforeRemoval(v); p.WaitsFor == "" {
+		p.Migration, p.WaitsFor = withMigrating(*p.Migration, *v.o.ClaimFor(member.Ordinal)), "this to be recorded"
+	}
+
+	return p, true
+}
+
+// migrateVolume replaces the member of the recorded claim. It comes before the rules that wait for members and promote them: the removed member must
+// not vote again with its old volume.
+func migrateVolume(v view, p plan.Plan) (plan.Plan, bool) {
+	if p.Migration == nil || p.Migration.Claim == "" || !v.isMemberListKnown() {
+		return p, false
+	}
+	p.Stage, p.PollMembers = plan.StageMigrateVolumes, true
+	index := slices.IndexFunc(v.o.Claims, func(c etcdcluster.Claim) bool { return c.Exists && c.UID == p.Migration.Claim })
+	if index < 0 {
+		p.Reason = v.quorumStatus() + "; a member joins again with a new volume"
+		p.Migration, p.WaitsFor = withMigrating(*p.Migration, etcdcluster.Claim{}), "this to be recorded"
+
+		return p, true
+	}
+	claim := v.o.Claims[index]
+	position := slices.IndexFunc(v.members, func(m etcdcluster.Member) bool { return m.Ordinal == claim.Ordinal })
+	if position < 0 {
+		return p, false
+	}
+	member := v.members[position]
+	if member.Listed != nil && !member.Listed.Learner {
+		return removeMigrating(v, p, member)
+	}
+
+	return discardMigrating(v, p, member, claim), true
+}
+
+// removeMigrating removes the member of the recorded claim from etcd. All members are healthy, so that the others tolerate a failure.
+func removeMigrating(v view, p plan.Plan, m etcdcluster.Member) (plan.Plan, bool) {
+	isAnyMissing := slices.ContainsFunc(v.members, func(other etcdcluster.Member) bool { return awaitedOf(v, other) != "" })
+	switch after := v.size - 1; {
+	case isAnyMissing, v.healthy < v.size, v.size < int(v.etcd.Spec.Replicas):
+		return p, false
+	case memberVolumeCause(v, m) == "":
+		p.Reason = fmt.Sprintf("%s; the volume of %s is as requested again, and it was not removed", v.quorumStatus(), m.Name)
+		p.Migration, p.WaitsFor = withMigrating(*p.Migration, etcdcluster.Claim{}), "this to be recorded"
+	case v.o.Defragmentation != "":
+		p.Reason = fmt.Sprintf("%s; %s is replaced next", v.quorumStatus(), m.Name)
+		p.WaitsFor = "EtcdOpsTask " + v.o.Defragmentation + " to end"
+	case m.Endpoint.IsLeader():
+		p.Reason = fmt.Sprintf("%s; %s is replaced next", v.quorumStatus(), m.Name)
+		p = moveLeaderOfMigrating(v, p, m)
+	case v.leader() == nil:
+		p.WaitsFor = "a leader"
+	default:
+		p.Reason = fmt.Sprintf("%s by a quorum read; removing %s leaves %d voting members with a quorum of %d: allowed", v.quorumStatus(), m.Name, after, etcdcluster.QuorumOf(after))
+		removal := removeListed(v, *m.Listed)
+		if !helper.IsStoreConfigured(v.etcd) {
+			removal.Compare = healthyPods(v.members)
+		}
+		p.Step = removal
+	}
+
+	return p, true
+}
+
+// moveLeaderOfMigrating transfers the leadership, if possible to a member whose volume is not replaced any more.
+func moveLeaderOfMigrating(v view, p plan.Plan, leader etcdcluster.Member) plan.Plan {
+	to := -1
+	for i, member := range v.members {
+		if member.Ordinal != leader.Ordinal && isVoting(member) && (to < 0 || memberVolumeCause(v, v.members[to]) != "") {
+			to = i
+		}
+	}
+	if to < 0 {
+		p.WaitsFor = "another healthy member"
+
+		return p
+	}
+	p.Reason += " after it has transferred the leadership"
+	p.Step = plan.MoveLeader{Meta: plan.Meta{Object: leader.Pod.Name, UID: leader.Pod.UID}, To: v.members[to].ID(), ToName: v.members[to].Name}
+
+	return p
+}
+
+// discardMigrating deletes the recorded claim of a removed member, and the pod that uses it. It does not delete any other claim.
+func discardMigrating(v view, p plan.Plan, m etcdcluster.Member, claim etcdcluster.Claim) plan.Plan {
+	p.Reason = fmt.Sprintf("%s; %s was removed, and its volume and its pod are replaced", v.quorumStatus(), m.Name)
+	switch {
+	case !claim.Deleting:
+		p.Step = plan.DeleteClaim{Meta: plan.Meta{Object: claim.Name, UID: claim.UID}, IsRemoved: true}
+	case m.Pod != nil && !m.Pod.Deleting:
+		// The sidecar ignores the signal while it tries to start etcd, whose data is void.
+		p.Step = plan.DeletePod{Meta: plan.Meta{Object: m.Pod.Name, UID: m.Pod.UID}, GracePeriod: 1}
+	default:
+		p.WaitsFor = "claim " + claim.Name + " to be gone"
+		if m.Pod != nil {
+			p.WaitsFor += outOfServiceHint(*m.Pod)
+		}
+	}
+
+	return p
+}

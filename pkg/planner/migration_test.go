@@ -1,0 +1,140 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package planner_test
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
+)
+
+var _ = Describe("Volume migration", func() {
+	running := func(replicas int32, change ...func(*druidv1alpha1.Etcd)) *scenario {
+		GinkgoHelper()
+		s := newScenario(replicas, append(change, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.StorageClass = new("slow") })...)
+		s.run()
+		s.expectDone()
+		s.resetTrace()
+
+		return s
+	}
+	requestFast := func(s *scenario) {
+		s.inject("spec.storageClass changes", func() { s.Etcd.Spec.StorageClass = new("fast") })
+	}
+	expectClass := func(s *scenario, class string, members int) {
+		GinkgoHelper()
+		s.expectDone()
+		Expect(s.Objects.State.Migration).To(BeNil())
+		Expect(s.Members).To(HaveLen(members))
+		for ordinal := range members {
+			Expect(s.Objects.ClaimFor(ordinal).StorageClass).To(Equal(class))
+		}
+		Expect(s.Objects.ClaimFor(members)).To(Or(BeNil(), HaveField("Exists", false)), "the claim of the extra member")
+	}
+
+	It("replaces the volumes of three members by those of another StorageClass, with an extra member", func() {
+		s := running(3, withStore)
+		requestFast(s)
+		s.run()
+		expectClass(s, "fast", 3)
+		s.expectGolden("migration-storage-class")
+	})
+
+	It("replaces the volumes of five members without a store by smaller ones", func() {
+		s := running(5)
+		s.inject("spec.storageCapacity decreases", func() { s.Etcd.Spec.StorageCapacity = new(resource.MustParse("10Gi")) })
+		s.run()
+		expectClass(s, "slow", 5)
+		Expect(s.Objects.ClaimFor(4).Requested).To(BeEquivalentTo(10 << 30))
+		s.expectGolden("migration-smaller")
+	})
+
+	It("replaces no further volume if the change is taken back, and replaces the new ones", func() {
+		s := running(3, withStore)
+		requestFast(s)
+		s.runUntil(func() bool { return s.steps["DeleteClaim"] == 1 })
+		s.inject("spec.storageClass changes back", func() { s.Etcd.Spec.StorageClass = new("slow") })
+		s.run()
+		expectClass(s, "slow", 3)
+		s.expectGolden("migration-taken-back")
+	})
+
+	It("waits with the extra member if its volume cannot be provisioned, and removes it if the change is taken back", func() {
+		s := running(3, withStore)
+		before := s.Objects.Pods[0].UID
+		s.inject("spec.storageClass changes, and no node has a volume of that class", func() {
+			s.Etcd.Spec.StorageClass = new("missing")
+			for _, node := range s.Nodes[3:] {
+				node.Partitioned = true
+			}
+		})
+		s.runFor(60)
+		Expect(s.Objects.State.Migration).To(HaveField("Phase", state.MigrationReplace))
+		s.inject("spec.storageClass changes back", func() { s.Etcd.Spec.StorageClass = new("slow") })
+		s.run()
+		expectClass(s, "slow", 3)
+		Expect(s.Objects.Pods[0].UID).To(Equal(before))
+		Expect(s.steps["RemoveMember"]).To(BeZero())
+	})
+
+	It("records the migration with which a hibernated cluster starts", func() {
+		s := running(3, withStore)
+		s.inject("spec.replicas becomes 0", func() { s.Etcd.Spec.Replicas = 0 })
+		s.run()
+		s.inject("spec.replicas becomes 3, and spec.storageClass changes", func() { s.Etcd.Spec.Replicas, s.Etcd.Spec.StorageClass = 3, new("fast") })
+		s.run()
+		expectClass(s, "fast", 3)
+	})
+
+	DescribeTable("continues after a hibernation, and ends with another size", func(steps int, size int32) {
+		s := running(3, withStore)
+		requestFast(s)
+		s.runUntil(func() bool { return s.steps["DeleteClaim"] == steps && s.Objects.State.Migration.IsActive() })
+		s.inject("spec.replicas becomes 0", func() { s.Etcd.Spec.Replicas = 0 })
+		s.run()
+		Expect(s.violations()).To(BeEmpty())
+		Expect(s.Objects.Pods).To(BeEmpty())
+		s.inject("spec.replicas changes", func() { s.Etcd.Spec.Replicas = size })
+		s.run()
+		expectClass(s, "fast", int(size))
+	},
+		Entry("while the extra member joins", 0, int32(3)),
+		Entry("while the first member is replaced", 1, int32(3)),
+		Entry("while the last member is replaced", 3, int32(3)),
+		Entry("while the extra member is removed", 4, int32(3)),
+		Entry("with more members", 2, int32(5)),
+	)
+
+	DescribeTable("ends with another size", func(steps int, size int32) {
+		s := running(3, withStore, withSurge)
+		requestFast(s)
+		s.runUntil(func() bool { return s.steps["DeleteClaim"] == steps && s.Objects.State.Migration.IsActive() })
+		s.inject("spec.replicas changes", func() { s.Etcd.Spec.Replicas = size })
+		s.run()
+		expectClass(s, "fast", int(size))
+	},
+		Entry("scaled out in the beginning", 0, int32(5)),
+		Entry("scaled out in the middle", 2, int32(5)),
+		Entry("scaled out in the end", 4, int32(5)),
+		Entry("scaled in in the beginning", 0, int32(1)),
+		Entry("scaled in in the middle", 1, int32(1)),
+		Entry("scaled in in the end", 4, int32(1)),
+	)
+
+	It("adds no member if the change is taken back before", func() {
+		s := running(3, withStore)
+		s.Store.Down = true
+		requestFast(s)
+		s.runFor(30)
+		Expect(s.Objects.State.Migration).To(HaveField("Phase", state.MigrationRequested))
+		s.inject("spec.storageClass changes back", func() { s.Etcd.Spec.StorageClass = new("slow") })
+		s.run()
+		expectClass(s, "slow", 3)
+		Expect(s.steps).NotTo(Or(HaveKey("PromoteMember"), HaveKey("RemoveMember")))
+	})
+})
