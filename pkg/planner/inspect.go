@@ -6,6 +6,7 @@ package planner
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
@@ -82,6 +83,26 @@ func endUnfinishedInspection(v view, p plan.Plan) (plan.Plan, bool) {
 		}
 		p.Stage = plan.StageWaitForMembers
 		p.Reason = fmt.Sprintf("%s; Job %s is no longer needed", v.quorumStatus(), job.Name)
+		p.Step = plan.DeleteRestoreJob{Meta: plan.Meta{Object: job.Name, UID: job.UID}}
+
+		return p, true
+	}
+
+	return p, false
+}
+
+// deleteInspection deletes the Job that has inspected the volume of a claim, if the claim is being deleted. Kubernetes keeps a claim for as long as a
+// pod uses it, also if the pod has ended.
+func deleteInspection(v view, p plan.Plan) (plan.Plan, bool) {
+	for _, job := range v.o.Inspections {
+		isDeleted := slices.ContainsFunc(v.o.Claims, func(c etcdcluster.Claim) bool { return c.Exists && c.Deleting && c.UID == job.ClaimUID })
+		if !isDeleted || job.Deleting || job.OwnerUID != v.etcd.UID {
+			continue
+		}
+		if p.Stage != plan.StageSurge {
+			p.Stage = plan.StageReplaceVolume
+		}
+		p.Reason = fmt.Sprintf("%s; claim %s is being deleted, and Job %s has inspected its volume", v.quorumStatus(), job.Claim, job.Name)
 		p.Step = plan.DeleteRestoreJob{Meta: plan.Meta{Object: job.Name, UID: job.UID}}
 
 		return p, true

@@ -94,7 +94,7 @@ func ForRepair(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Tim
 	}
 	v, _ := viewOf(etcd, o, count, now).withoutLeaving()
 	p = plan.Plan{Stage: plan.StageDone, ClusterSize: max(o.State.Size, count), PollMembers: v.hasNewPod(), Reason: v.quorumStatus()}
-	if decided, is := firstDecision(v, p, haltOnClusterIDMismatch, withoutQuorum, replaceLostVolumes, replaceLearner, waitForMembers); is {
+	if decided, is := firstDecision(v, p, haltOnClusterIDMismatch, withoutQuorum, deleteInspection, replaceLostVolumes, replaceLearner, waitForMembers); is {
 		p = decided
 	}
 	if !slices.Contains([]plan.Stage{plan.StageReplaceVolume, plan.StageReplaceLearner, plan.StageSnapshot, plan.StageQuorumLost}, p.Stage) {
@@ -281,7 +281,7 @@ func planMultiMember(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now ti
 		return p
 	}
 	held, isHeld := holdPeers(v, p)
-	if decided, is := firstDecision(v, p, haltOnClusterIDMismatch, selectRemaining, withoutQuorum, endUnfinishedInspection, migrateVolume, replaceLostVolumes, replaceRenderedAlone, unblockSnapshot, promoteLearner, replaceLearner, moveLeaderOfLearner); is {
+	if decided, is := firstDecision(v, p, haltOnClusterIDMismatch, selectRemaining, withoutQuorum, endUnfinishedInspection, deleteInspection, migrateVolume, replaceLostVolumes, replaceRenderedAlone, unblockSnapshot, promoteLearner, replaceLearner, moveLeaderOfLearner); is {
 		decided.Render = decided.Render && !isHeld
 
 		return decided

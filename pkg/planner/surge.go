@@ -57,6 +57,9 @@ func planSurge(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Tim
 	}
 	recorded := *o.State.Surge
 	p := plan.Plan{Stage: plan.StageSurge, Render: true, Replicas: surgeSize, ClusterSize: surgeSize, PodSize: 1, Surge: &recorded, PollMembers: true}
+	if decided, is := deleteInspection(v, p); is {
+		return decided
+	}
 	if recorded.Phase == state.SurgeCleanUp {
 		return cleanUpSurge(v, p)
 	}

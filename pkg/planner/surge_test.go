@@ -223,6 +223,22 @@ var _ = Describe("Surge", func() {
 		s.expectGolden("surge-storage-class")
 	})
 
+	DescribeTable("deletes the Job that has inspected the volume while no quorum was healthy", func(phase state.SurgePhase, ordinal int) {
+		s := running(withStore)
+		changeImage(s)
+		s.runUntil(func() bool { return s.Objects.State.Surge != nil && s.Objects.State.Surge.Phase == phase })
+		claim := s.Objects.ClaimFor(ordinal)
+		s.Objects.Inspections = append(s.Objects.Inspections, etcdcluster.ClaimInspection{
+			Name: claim.Name + "-inspect", UID: "job", OwnerUID: s.Etcd.UID, Claim: claim.Name, ClaimUID: claim.UID, Result: &etcdcluster.Inspection{Revision: 7},
+		})
+		s.run()
+		s.expectDone()
+		Expect(s.Objects.Inspections).To(BeEmpty())
+	},
+		Entry("of the first member", state.SurgeDiscard, 0),
+		Entry("of the temporary member", state.SurgeCleanUp, 1),
+	)
+
 	It("replaces the volume by a smaller one, and keeps one that a user has expanded", func() {
 		s := running(withStore)
 		s.inject("spec.storageCapacity decreases", func() { s.Etcd.Spec.StorageCapacity = new(resource.MustParse("10Gi")) })

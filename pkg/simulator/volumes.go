@@ -82,12 +82,17 @@ func (c *Cluster) provision(claim *etcdcluster.Claim, node *Node) {
 	}
 }
 
-// volumeController removes deleted claims that no running pod uses, and expands file systems.
+// isInspected is true while there is a Job that uses the claim, also if it has ended.
+func (c *Cluster) isInspected(claim etcdcluster.Claim) bool {
+	return slices.ContainsFunc(c.Objects.Inspections, func(job etcdcluster.ClaimInspection) bool { return job.ClaimUID == claim.UID })
+}
+
+// volumeController removes deleted claims that no pod uses, and expands file systems.
 func (c *Cluster) volumeController() bool {
 	changed := false
 	for i := range c.Objects.Claims {
 		claim := &c.Objects.Claims[i]
-		if pod := c.Objects.PodFor(claim.Ordinal); claim.Deleting && (pod == nil || pod.Node == "") {
+		if pod := c.Objects.PodFor(claim.Ordinal); claim.Deleting && (pod == nil || pod.Node == "") && !c.isInspected(*claim) {
 			c.removeClaim(claim)
 			changed = true
 		} else if volume := c.Volumes[claim.Name]; volume != nil && volume.Size < claim.Requested {
