@@ -201,19 +201,28 @@ func migrateVolume(v view, p plan.Plan) (plan.Plan, bool) {
 	}
 	member := v.members[position]
 	if member.Listed != nil && !member.Listed.Learner {
-		return removeMigrating(v, p, member)
+		return removeMigrating(v, p, member, claim)
+	}
+	discarded := discardMigrating(v, p, member, claim)
+	if discarded.Step == nil {
+		others := v
+		others.members = slices.Delete(slices.Clone(v.members), position, position+1)
+		if decided, is := firstDecision(others, p, replaceLostVolumes, promoteLearner, replaceLearner); is {
+			return decided, true // the pod may be on an unreachable node for long, and another member may fail meanwhile
+		}
 	}
 
-	return discardMigrating(v, p, member, claim), true
+	return discarded, true
 }
 
-// removeMigrating removes the member of the recorded claim from etcd. All members are healthy, so that the others tolerate a failure.
-func removeMigrating(v view, p plan.Plan, m etcdcluster.Member) (plan.Plan, bool) {
+// removeMigrating removes the member of the recorded claim from etcd. All members are healthy, so that the others tolerate a failure. It removes the
+// member again if its sidecar has promoted it while its claim was being deleted.
+func removeMigrating(v view, p plan.Plan, m etcdcluster.Member, claim etcdcluster.Claim) (plan.Plan, bool) {
 	isAnyMissing := slices.ContainsFunc(v.members, func(other etcdcluster.Member) bool { return awaitedOf(v, other) != "" })
 	switch after := v.size - 1; {
 	case isAnyMissing, v.healthy < v.size, v.size < int(v.etcd.Spec.Replicas):
 		return p, false
-	case memberVolumeCause(v, m) == "":
+	case memberVolumeCause(v, m) == "" && !claim.Deleting:
 		p.Reason = fmt.Sprintf("%s; the volume of %s is as requested again, and it was not removed", v.quorumStatus(), m.Name)
 		p.Migration, p.WaitsFor = withMigrating(*p.Migration, etcdcluster.Claim{}), "this to be recorded"
 	case v.o.Defragmentation != "":
@@ -255,7 +264,8 @@ func moveLeaderOfMigrating(v view, p plan.Plan, leader etcdcluster.Member) plan.
 	return p
 }
 
-// discardMigrating deletes the recorded claim of a removed member, and the pod that uses it. It does not delete any other claim.
+// discardMigrating deletes the recorded claim of a removed member, and the pod that uses it. It does not delete any other claim. While that takes long,
+// for example because its node is unreachable, the learner that its sidecar has added must not prevent another member from joining.
 func discardMigrating(v view, p plan.Plan, m etcdcluster.Member, claim etcdcluster.Claim) plan.Plan {
 	p.Reason = fmt.Sprintf("%s; %s was removed, and its volume and its pod are replaced", v.quorumStatus(), m.Name)
 	switch {
@@ -264,6 +274,9 @@ func discardMigrating(v view, p plan.Plan, m etcdcluster.Member, claim etcdclust
 	case m.Pod != nil && !m.Pod.Deleting:
 		// The sidecar ignores the signal while it tries to start etcd, whose data is void.
 		p.Step = plan.DeletePod{Meta: plan.Meta{Object: m.Pod.Name, UID: m.Pod.UID}, GracePeriod: 1}
+	case m.Listed != nil && slices.ContainsFunc(v.members, func(other etcdcluster.Member) bool { return other.Ordinal != m.Ordinal && awaitedOf(v, other) != "" }):
+		p.Reason += "; etcd accepts one learner at a time, and no other member could join"
+		p.Step = removeListed(v, *m.Listed)
 	default:
 		p.WaitsFor = "claim " + claim.Name + " to be gone"
 		if m.Pod != nil {

@@ -82,6 +82,58 @@ var _ = Describe("Volume migration", func() {
 		Expect(s.steps["RemoveMember"]).To(BeZero())
 	})
 
+	It("removes a member again if its sidecar has promoted it while its claim is being deleted", func() {
+		s := running(3, withStore)
+		requestFast(s)
+		s.runUntil(func() bool { return s.steps["DeleteClaim"] == 1 })
+		for range 30 { // the operator does not run
+			s.tick()
+		}
+		Expect(s.Member(1).Learner).To(BeFalse())
+		s.run()
+		expectClass(s, "fast", 3)
+	})
+
+	It("replaces a lost volume while the node of a removed member is unreachable", func() {
+		s := running(3, withStore)
+		requestFast(s)
+		s.runUntil(func() bool { return s.steps["DeleteClaim"] == 1 })
+		s.inject("the node of main-1 is unreachable", func() { s.PartitionNode(s.Objects.PodFor(1).Node, true) })
+		s.runFor(3)
+		s.inject("the node of main-2 is gone", func() { s.RemoveNode(s.Objects.PodFor(2).Node) })
+		s.run()
+		Expect(s.violations()).To(BeEmpty())
+		healthy, all := s.Voters()
+		Expect([]int{healthy, all}).To(HaveEach(3))
+		s.inject("the node of main-1 is reachable", func() { s.PartitionNode(s.Objects.PodFor(1).Node, false) })
+		s.run()
+		expectClass(s, "fast", 3)
+	})
+
+	DescribeTable("ends with a restore from the store", func(steps int) {
+		s := running(3, withStore)
+		requestFast(s)
+		s.runUntil(func() bool { return s.steps["DeleteClaim"] == steps && s.Objects.State.Migration.IsActive() })
+		s.inject("all volumes are lost", func() {
+			for ordinal := range 4 {
+				s.LoseVolume(ordinal)
+			}
+			s.RestartPods()
+			s.Refresh()
+		})
+		s.runFor(100)
+		s.inject("a restore is requested", func() {
+			s.Etcd.Annotations = map[string]string{druidv1alpha1.RestoreAnnotation: druidv1alpha1.RestoreFromStoreUnverified}
+		})
+		s.run()
+		expectClass(s, "fast", 3)
+	},
+		Entry("while the extra member joins", 0),
+		Entry("while the first member is replaced", 1),
+		Entry("while the last member is replaced", 3),
+		Entry("while the extra member is removed", 4),
+	)
+
 	It("records the migration with which a hibernated cluster starts", func() {
 		s := running(3, withStore)
 		s.inject("spec.replicas becomes 0", func() { s.Etcd.Spec.Replicas = 0 })
