@@ -644,7 +644,7 @@ func (s *scenario) checkResizeClaim(step plan.ResizeClaim) {
 // checkDeleteClaim checks that the volumes of a cluster that is restored are deleted after its pods, and after the restore was verified. The
 // volume of a removed member is deleted after its removal.
 func (s *scenario) checkDeleteClaim(step plan.DeleteClaim) {
-	if s.isRemoved(step.Object) {
+	if s.isRemoved(step.Object) || s.Volumes[step.Object] == nil {
 		return
 	}
 	if len(s.Objects.Pods) > 0 {

@@ -5,11 +5,15 @@
 package planner_test
 
 import (
+	"slices"
+	"strconv"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
@@ -108,6 +112,43 @@ var _ = Describe("Volume migration", func() {
 		s.inject("the node of main-1 is reachable", func() { s.PartitionNode(s.Objects.PodFor(1).Node, false) })
 		s.run()
 		expectClass(s, "fast", 3)
+	})
+
+	It("replaces the claim of the extra member if its StorageClass has no volumes, and another class is requested", func() {
+		s := running(3, withStore)
+		s.SetClassBroken("missing", true)
+		s.inject("spec.storageClass changes, and no volume of that class is provisioned", func() { s.Etcd.Spec.StorageClass = new("missing") })
+		s.runFor(60)
+		Expect(s.steps["RemoveMember"]).To(BeZero())
+		requestFast(s)
+		s.run()
+		expectClass(s, "fast", 3)
+	})
+
+	It("replaces the claim of a removed member if its StorageClass has no more volumes, and the change is taken back", func() {
+		s := running(3, withStore)
+		requestFast(s)
+		s.runUntil(func() bool { return s.steps["DeleteClaim"] == 1 })
+		s.SetClassBroken("fast", true)
+		s.runFor(60)
+		s.inject("spec.storageClass changes back", func() { s.Etcd.Spec.StorageClass = new("slow") })
+		s.run()
+		expectClass(s, "slow", 3)
+	})
+
+	It("removes an extra member without a volume before it replaces outdated pods, and always selects a pod for clients", func() {
+		s := running(3, withStore)
+		s.SetClassBroken("missing", true)
+		s.inject("spec.storageClass changes, and no volume of that class is provisioned", func() { s.Etcd.Spec.StorageClass = new("missing") })
+		s.runFor(60)
+		s.inject("spec.storageClass changes back, and the image v2", func() { s.Etcd.Spec.StorageClass, s.image = new("slow"), "v2" })
+		for range 100 {
+			s.runFor(1)
+			remaining := strconv.Itoa(int(s.Applied().Remaining))
+			Expect(remaining == "0" || slices.ContainsFunc(s.Objects.Pods, func(pod etcdcluster.Pod) bool { return pod.SelectedFor == remaining })).To(BeTrue())
+		}
+		s.run()
+		expectClass(s, "slow", 3)
 	})
 
 	DescribeTable("ends with a restore from the store", func(steps int) {

@@ -281,7 +281,7 @@ func planMultiMember(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now ti
 		return p
 	}
 	held, isHeld := holdPeers(v, p)
-	if decided, is := firstDecision(v, p, haltOnClusterIDMismatch, selectRemaining, withoutQuorum, endUnfinishedInspection, deleteInspection, migrateVolume, replaceLostVolumes, replaceRenderedAlone, unblockSnapshot, promoteLearner, replaceLearner, moveLeaderOfLearner); is {
+	if decided, is := firstDecision(v, p, haltOnClusterIDMismatch, selectRemaining, withoutQuorum, endUnfinishedInspection, deleteInspection, migrateVolume, replaceLostVolumes, replaceUnprovisioned, replaceRenderedAlone, unblockSnapshot, promoteLearner, replaceLearner, moveLeaderOfLearner); is {
 		decided.Render = decided.Render && !isHeld
 
 		return decided
@@ -289,7 +289,7 @@ func planMultiMember(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now ti
 	if isHeld {
 		return held
 	}
-	if decided, is := firstDecision(v, p, correctURLs, startPendingLearner, completeScaleIn, completeExistingRemoval, replaceOutdated, abandonJoining, waitForMembers, removeExisting, scaleIn, scaleUp, migrateVolumes); is {
+	if decided, is := firstDecision(v, p, correctURLs, startPendingLearner, completeScaleIn, completeExistingRemoval, abandonJoining, replaceOutdated, waitForMembers, removeExisting, scaleIn, scaleUp, migrateVolumes); is {
 		return decided
 	}
 	p.Stage = plan.StageDone

@@ -157,12 +157,13 @@ func completeScaleIn(v view, p plan.Plan) (plan.Plan, bool) {
 	isAnyMissing := slices.ContainsFunc(v.members, func(m etcdcluster.Member) bool { return awaitedOf(v, m) != "" })
 	switch {
 	case slices.ContainsFunc(v.leaving, isDeadWeight):
+	case len(v.leaving) == 0 && !isAnyMissing: // none of them is in the member list any more, or none has ever been
 	case !hasRemovedMembers(v.etcd, v.o), len(v.leaving) > 0 && isAnyMissing:
 		return p, false
 	}
 
 	continued := continueScaleIn(v, p)
-	if !hasRemovedMembers(v.etcd, v.o) && continued.Step == nil && continued.ScaleIn == p.ScaleIn {
+	if len(v.leaving) > 0 && !hasRemovedMembers(v.etcd, v.o) && continued.Step == nil && continued.ScaleIn == p.ScaleIn {
 		return p, false // what it waits for may need the rules after this one, for example another Secret of the store
 	}
 
@@ -212,7 +213,8 @@ func beginScaleIn(v view, p plan.Plan, to int32) plan.Plan {
 }
 
 // abandonJoining begins a scale-in without waiting for members that leave and have never voted. Such a member may be unable to start, for example
-// because its volume cannot be provisioned. Its removal costs no tolerance and no data.
+// because its volume cannot be provisioned. Its removal costs no tolerance and no data. It comes before the replacement of outdated pods, which waits for
+// all members.
 func abandonJoining(v view, p plan.Plan) (plan.Plan, bool) {
 	to := int(v.etcd.Spec.Replicas)
 	if v.o.State.ScaleIn != nil || to < 1 || to >= len(v.members) || !v.isMemberListKnown() {
@@ -222,6 +224,9 @@ func abandonJoining(v view, p plan.Plan) (plan.Plan, bool) {
 	isMissing := func(m etcdcluster.Member) bool { return awaitedOf(v, m) != "" }
 	if slices.ContainsFunc(v.members[to:], isVoter) || slices.ContainsFunc(v.members[:to], isMissing) {
 		return p, false
+	}
+	if labeled, is := selectPods(v, p, v.etcd.Spec.Replicas); is {
+		return labeled, true // the client Service selects no pod without the label
 	}
 	p.Stage, p.ScaleIn = plan.StageScaleIn, &state.ScaleIn{To: v.etcd.Spec.Replicas, Since: v.now}
 	p.Reason = fmt.Sprintf("%s; the members from %s on do not vote, and they do not join any more", v.quorumStatus(), v.members[to].Name)

@@ -289,6 +289,30 @@ func replaceLostVolume(v view, p plan.Plan, m etcdcluster.Member) (plan.Plan, bo
 	return p, true
 }
 
+// replaceUnprovisioned replaces a claim for which no volume was provisioned, if the spec requests another StorageClass or a smaller volume by now: a
+// StatefulSet does not change its claims. Such a claim has no data. The pod gets the next one when it is recreated.
+func replaceUnprovisioned(v view, p plan.Plan) (plan.Plan, bool) {
+	wanted, class := new(helper.StorageCapacity(v.etcd)).Value(), v.etcd.Spec.StorageClass
+	for _, member := range v.members {
+		claim, pod := v.o.ClaimFor(member.Ordinal), member.Pod
+		isVoter := member.Listed != nil && !member.Listed.Learner
+		if claim == nil || !claim.Exists || claim.Bound || claim.Lost || claim.Deleting || claim.Volume != "" || isVoter || pod != nil && pod.Node != "" {
+			continue
+		}
+		isOther := class != nil && *class != claim.StorageClass || wanted < claim.Requested
+		if !isOther || v.now.Sub(claim.CreationTime) < etcdcluster.MemberStartTimeout {
+			continue
+		}
+		p.Stage = plan.StageReplaceVolume
+		p.Reason = fmt.Sprintf("%s; no volume of StorageClass %q and %s was provisioned for claim %s, and the spec requests another one", v.quorumStatus(), claim.StorageClass, formatBytes(claim.Requested), claim.Name)
+		p.Step = plan.DeleteClaim{Meta: plan.Meta{Object: claim.Name, UID: claim.UID}, IsRemoved: true}
+
+		return p, true
+	}
+
+	return p, false
+}
+
 // replaceClaim deletes the claim of a member that is not healthy, so that the number of healthy members stays the same.
 func replaceClaim(v view, p plan.Plan, m etcdcluster.Member, claim etcdcluster.Claim, loss string) plan.Plan {
 	p.Reason = fmt.Sprintf("%s by a quorum read; %s; with a new one %s joins again as a learner, which leaves %s: allowed", v.quorumStatus(), loss, m.Name, v.quorumStatus())

@@ -88,6 +88,7 @@ type Cluster struct {
 	clusterID        uint64
 	processes        map[types.UID]*Process
 	brokenImages     map[string]bool
+	brokenClasses    map[string]bool
 	foreignData      map[int]bool
 	// existing are the members of the cluster that the Etcd joins, by their ordinals. Nil: it joins none.
 	existing         map[int]*existingMember
@@ -141,7 +142,7 @@ func New(etcd *druidv1alpha1.Etcd, now time.Time) *Cluster {
 
 func empty(etcd *druidv1alpha1.Etcd, now time.Time) *Cluster {
 	return &Cluster{
-		Etcd: etcd, now: now, Data: history.New(), Volumes: map[string]*Volume{}, processes: map[types.UID]*Process{}, brokenImages: map[string]bool{},
+		Etcd: etcd, now: now, Data: history.New(), Volumes: map[string]*Volume{}, processes: map[types.UID]*Process{}, brokenImages: map[string]bool{}, brokenClasses: map[string]bool{},
 		refusedAt: map[types.UID]time.Time{}, statuses: map[uint64]etcdcluster.EndpointStatus{},
 	}
 }

@@ -76,6 +76,9 @@ func (c *Cluster) BreakSidecar(ordinal int) {
 // SetImageBroken sets whether containers with the image cannot start.
 func (c *Cluster) SetImageBroken(image string, isBroken bool) { c.brokenImages[image] = isBroken }
 
+// SetClassBroken sets whether volumes of the StorageClass cannot be provisioned, for example because it does not exist.
+func (c *Cluster) SetClassBroken(class string, isBroken bool) { c.brokenClasses[class] = isBroken }
+
 // UseForeignData makes a member run on the data of another cluster.
 func (c *Cluster) UseForeignData(ordinal int) { c.foreignData = map[int]bool{ordinal: true} }
 

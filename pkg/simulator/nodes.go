@@ -56,10 +56,11 @@ func (c *Cluster) scheduler() bool {
 	return changed
 }
 
-// nodeFor returns the node of the volume of a claim, or the first node without a pod if the volume can be used there. Nil: none fits.
+// nodeFor returns the node of the volume of a claim, or the first node without a pod if the volume can be used there. Nil: none fits, or no volume of
+// the StorageClass can be provisioned.
 func (c *Cluster) nodeFor(claim *etcdcluster.Claim) *Node {
 	volume := c.Volumes[claim.Name]
-	if !claim.Exists || claim.Deleting || volume != nil && volume.Lost {
+	if !claim.Exists || claim.Deleting || volume != nil && volume.Lost || volume == nil && c.brokenClasses[claim.StorageClass] {
 		return nil
 	}
 	for _, node := range c.Nodes {
