@@ -229,6 +229,18 @@ var _ = Describe("Observer", func() {
 		Expect(observed[2].Exists).To(BeTrue())
 	})
 
+	It("reads the claim of the extra member before a volume migration adds it", func() {
+		etcd.Spec.Replicas = 3
+		objects = append(objects, &corev1.PersistentVolumeClaim{ObjectMeta: meta("main-main-3")}, &resourcesv1alpha1.ManagedResource{
+			ObjectMeta: metav1.ObjectMeta{Name: "druid-main", Namespace: "demo", Annotations: map[string]string{
+				"etcd-druid.extensions.gardener.cloud/state": `{"version":5,"size":3,"migration":{"phase":"Requested"}}`,
+			}},
+		})
+		observed := newObserver().Observe(ctx, etcd, observer.Request{}).Claims
+		Expect(observed).To(HaveLen(4))
+		Expect(observed[3].Exists).To(BeTrue())
+	})
+
 	It("finds the claims of a cluster of long ago, which carry other labels", func() {
 		etcd.Spec.Replicas = 3
 		older := &corev1.PersistentVolumeClaim{ObjectMeta: meta("main-main-1")}

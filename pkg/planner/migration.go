@@ -138,6 +138,11 @@ func beginMigration(v view, p plan.Plan) plan.Plan {
 	if p.WaitsFor = awaitedBeforeScaleIn(v); p.WaitsFor != "" {
 		return p
 	}
+	if claim := v.o.ClaimFor(n); claim != nil && claim.Exists {
+		p.WaitsFor = fmt.Sprintf("claim %s of an earlier member to be deleted: the extra member would use its volume", claim.Name)
+
+		return p
+	}
 	if before, waits := snapshotBeforeRemoval(v, p); waits {
 		before.Render = !holdsRest(v.o.SnapshotAttempts, before)
 

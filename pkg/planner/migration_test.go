@@ -219,6 +219,21 @@ var _ = Describe("Volume migration", func() {
 		Entry("scaled in in the end", 4, int32(1)),
 	)
 
+	It("does not use the claim that an earlier member has left", func() {
+		s := running(5, withStore)
+		s.inject("spec.replicas becomes 3", func() { s.Etcd.Spec.Replicas = 3 })
+		s.run()
+		left := s.Objects.ClaimFor(3)
+		left.Exists, left.UID, left.StorageClass = true, "left", "slow"
+		requestFast(s)
+		s.run()
+		Expect(s.result.Description).To(ContainSubstring("claim main-main-3 of an earlier member to be deleted"))
+		Expect(s.Objects.ClaimFor(3).UID).To(BeEquivalentTo("left"))
+		s.inject("the claim is deleted", func() { s.DeleteClaim(3) })
+		s.run()
+		expectClass(s, "fast", 3)
+	})
+
 	It("adds no member if the change is taken back before", func() {
 		s := running(3, withStore)
 		s.Store.Down = true
