@@ -15,17 +15,27 @@ import (
 // BootstrapMembersRemoval before it removes the first member. Before, the reason is RemovalPending: the API server still accepts the previous
 // spec. A hibernation, a surge and a volume migration keep the condition. Nil: no member ran yet.
 func ScaleOperationComplete(in Input) *druidv1alpha1.Condition {
-	if in.isSurging() || in.isMigrating() {
+	if in.isSurging() || ChangesOnlyExtraMember(in.Etcd, in.Observation) {
 		return Find(in.Etcd.Status.Conditions, druidv1alpha1.ConditionTypeScaleOperationComplete)
 	}
 
 	return scaleOperationComplete(in)
 }
 
+// ChangesOnlyExtraMember is true while a volume migration adds or removes its extra member, and spec.replicas has not changed meanwhile.
+func ChangesOnlyExtraMember(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) bool {
+	size := etcd.Spec.Replicas
+
+	return o.State.Migration.IsActive() && o.State.Size == size+1 && etcdcluster.RenderedReplicas(o) >= size && (o.State.ScaleIn == nil || o.State.ScaleIn.To == size)
+}
+
 func scaleOperationComplete(in Input) *druidv1alpha1.Condition {
 	const conditionType = druidv1alpha1.ConditionTypeScaleOperationComplete
 	running, size := etcdcluster.RenderedReplicas(in.Observation), in.Etcd.Spec.Replicas
 	scaleIn, last := in.Observation.State.ScaleIn, in.Observation.State.Size
+	if in.Observation.State.Migration.AddsMember() {
+		last-- // without the extra member
+	}
 	incomplete := func(reason, format string, args ...any) *druidv1alpha1.Condition {
 		return condition(conditionType, druidv1alpha1.ConditionFalse, reason, fmt.Sprintf(format, args...))
 	}

@@ -59,6 +59,19 @@ var _ = DescribeTable("ScaleOperationComplete",
 	Entry("is False while the member list is not known after a start of members", scalingOut, "ScalingOut"),
 	Entry("is True when all members vote", func(in *conditions.Input) { scalingOut(in); voting(in, 3) }, "NoScaleOperation"),
 	Entry("is True while a member joins again with a new volume", func(in *conditions.Input) { voting(in, 2) }, "NoScaleOperation"),
+	Entry("stays while the extra member of a volume migration runs", func(in *conditions.Input) {
+		in.Observation.State = state.State{Replicas: new(int32(4)), Size: 4, Migration: &state.Migration{Phase: state.MigrationReplace}}
+		in.Etcd.Status.Conditions = []druidv1alpha1.Condition{{
+			Type: druidv1alpha1.ConditionTypeScaleOperationComplete, Status: druidv1alpha1.ConditionTrue, Reason: druidv1alpha1.ReasonNoScaleOperation,
+		}}
+	}, "NoScaleOperation"),
+	Entry("is False while members are removed in the middle of a volume migration", func(in *conditions.Input) {
+		in.Observation.State = state.State{Replicas: new(int32(6)), Size: 6, Migration: &state.Migration{Phase: state.MigrationEnd}, ScaleIn: &state.ScaleIn{To: 3}}
+	}, "ScalingIn"),
+	Entry("is False while members are started in the middle of a volume migration", func(in *conditions.Input) {
+		in.Etcd.Spec.Replicas = 5
+		in.Observation.State = state.State{Replicas: new(int32(4)), Size: 6, Migration: &state.Migration{Phase: state.MigrationReplace}}
+	}, "ScalingOut"),
 	Entry("is False before a member of the joined cluster is removed", joined, "RemovalPending"),
 	Entry("is False while members of the joined cluster are removed, also before a scale-in", func(in *conditions.Input) {
 		joined(in)

@@ -20,8 +20,8 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 )
 
-// maxSize is the largest supported cluster size. A deletion covers the volume claims up to its ordinals.
-const maxSize = 7
+// maxSize is the largest supported cluster size, with the extra member of a volume migration. A deletion covers the volume claims up to its ordinals.
+const maxSize = 7 + 1
 
 // liveStatefulSet reads the StatefulSet with the name of the Etcd's from the API server. Nil: there is none.
 func (r *Reconciler) liveStatefulSet(ctx context.Context, etcd *druidv1alpha1.Etcd) (*metav1.PartialObjectMetadata, error) {

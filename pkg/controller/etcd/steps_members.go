@@ -178,7 +178,8 @@ func (r *execution) removeMember(ctx context.Context, run *engine.Run, step plan
 	etcd, o := run.Target.Etcd, run.Observation
 	condition := conditions.Find(run.Target.Stored.Status.Conditions, druidv1alpha1.ConditionTypeScaleOperationComplete)
 	isReported := condition != nil && (condition.Reason == druidv1alpha1.ReasonScalingIn || condition.Reason == druidv1alpha1.ReasonBootstrapMembersRemoval)
-	if !isReported && !run.Plan.Surge.IsActive() && !run.Plan.Migration.IsActive() {
+	isScaleOperation := !run.Plan.Surge.IsActive() && (!run.Plan.Migration.IsActive() || run.Observation.State.ScaleIn != nil && !conditions.ChangesOnlyExtraMember(etcd, o))
+	if !isReported && isScaleOperation {
 		return waitForMembers("Waiting for the condition %s to report the removal of member %s (%s)", druidv1alpha1.ConditionTypeScaleOperationComplete, step.Name, reason)
 	}
 	if err := r.compareData(ctx, etcd, o, step.Compare); err != nil {
