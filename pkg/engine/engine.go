@@ -163,6 +163,7 @@ func (e Engine) observe(ctx context.Context, run *Run) (err error) {
 	run.Observation, err = e.Observer.Observe(ctx, run)
 	run.Observed = true
 	run.Target.PinPort(run.Observation, e.Clock.Now())
+	run.Target.SetUpdateStrategy(e.Config)
 	run.Observation.StoreTimeout, run.Observation.CanInspect = e.Config.StoreTimeout, e.Config.EtcdHelper.Image != ""
 	run.Observation.PeerChangePending = run.Target.IsPeerChangePending(run.Observation, e.Clock.Now())
 	if run.Target.Problem() == nil && planner.DependsOnStore(run.Target.Etcd, run.Observation) {

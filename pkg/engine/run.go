@@ -90,6 +90,7 @@ func (r *Run) NextState() state.State {
 	next.Accepted, next.Replicas, next.EtcdVersion = &accepted, &p.Replicas, p.EtcdVersion
 	next.TLS, next.FinalSnapshot, next.Restore = t.TLS, p.FinalSnapshot, p.Restore
 	next.ScaleIn, next.Surge, next.PodSize = p.ScaleIn, p.Surge, p.PodSize
+	next.DefaultUpdateStrategy = t.DefaultUpdateStrategy
 	next.Existing = planner.ExistingToPersist(p, t.Etcd, r.Observation)
 	next.Verified = nextVerified(p, r.Observation.State)
 	if p.Retained != nil {

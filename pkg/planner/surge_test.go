@@ -9,7 +9,9 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	gomegatypes "github.com/onsi/gomega/types"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
@@ -136,6 +138,52 @@ var _ = Describe("Surge", func() {
 		s.run()
 		s.expectDone()
 		Expect(s.steps).NotTo(HaveKey("PromoteMember"))
+	})
+
+	surges, restarts := HaveKey("PromoteMember"), Not(HaveKey("PromoteMember"))
+	DescribeTable("selects the update strategy", func(operatorDefault, annotation, spec string, expected gomegatypes.GomegaMatcher) {
+		s := newScenario(1, withStore, func(etcd *druidv1alpha1.Etcd) {
+			if annotation != "" {
+				metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, "druid.gardener.cloud/update-strategy", annotation)
+			}
+			if spec != "" {
+				etcd.Spec.Etcd.UpdateStrategy = new(druidv1alpha1.UpdateStrategy(spec))
+			}
+		})
+		s.operator.Config.UpdateStrategy = druidv1alpha1.UpdateStrategy(operatorDefault)
+		s.run()
+		changeImage(s)
+		s.run()
+		s.expectDone()
+		Expect(s.steps).To(expected)
+	},
+		Entry("Restart without any", "Restart", "", "", restarts),
+		Entry("of the operator", "Surge", "", "", surges),
+		Entry("of the annotation before that of the operator", "Surge", "Restart", "", restarts),
+		Entry("of the annotation", "Restart", "Surge", "", surges),
+		Entry("of the spec before that of the annotation", "Surge", "Surge", "Restart", restarts),
+	)
+
+	It("refuses an annotation with another value", func() {
+		s := newScenario(1, func(etcd *druidv1alpha1.Etcd) {
+			metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, "druid.gardener.cloud/update-strategy", "surge")
+		})
+		s.runFor(1)
+		Expect(s.result.Err).To(MatchError(ContainSubstring(`metadata.annotations[druid.gardener.cloud/update-strategy]: Unsupported value: "surge": supported values: "Surge", "Restart"`)))
+	})
+
+	It("restarts no member because of another default of the operator, and records the default", func() {
+		s := newScenario(1, withStore)
+		s.run()
+		first := s.Objects.PodFor(0).UID
+		s.resetTrace()
+		s.operator.Config.UpdateStrategy = "Surge"
+		s.run()
+		s.expectDone()
+		Expect(s.Objects.PodFor(0).UID).To(Equal(first))
+		Expect(s.steps).To(BeEmpty())
+		Expect(s.Objects.State.DefaultUpdateStrategy).To(BeEquivalentTo("Surge"))
+		Expect(s.Objects.State.Accepted.Spec.Etcd.UpdateStrategy).To(BeNil(), "the record keeps what the user requests")
 	})
 
 	It("aborts the surge if the image cannot be pulled, and the member keeps running", func() {

@@ -107,6 +107,10 @@ func beginSurge(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, p plan.Plan
 	return p, true
 }
 
+// restartHint is the remedy for a surge that does not begin. A CustomResourceDefinition may prune the field.
+const restartHint = "To restart the member instead, set spec.etcd.updateStrategy to Restart. If the spec has no update strategy, the annotation " +
+	druidv1alpha1.UpdateStrategyAnnotation + "=Restart does the same"
+
 // holdSurge returns the plan that waits before a surge begins. Nil: it begins.
 func holdSurge(v view, p plan.Plan, pod etcdcluster.Pod) *plan.Plan {
 	for _, waits := range []*plan.Plan{heldByNode(p, pod), heldByStore(p, v.etcd, v.o, pod, v.now), notWhileDefragmenting(v.o, p)} {
@@ -116,7 +120,7 @@ func holdSurge(v view, p plan.Plan, pod etcdcluster.Pod) *plan.Plan {
 	}
 	if p.WaitsFor = awaitedBeforeSurge(v); p.WaitsFor != "" {
 		p.PollMembers, p.RequeueAfter = true, unreadyTime
-		p.WaitsFor += ". To restart the member instead, set spec.etcd.updateStrategy to Restart"
+		p.WaitsFor += ". " + restartHint
 
 		return &p
 	}
@@ -135,8 +139,8 @@ func holdSurge(v view, p plan.Plan, pod etcdcluster.Pod) *plan.Plan {
 		return nil
 	}
 	p.RequeueAfter = next.Sub(v.now)
-	p.WaitsFor = fmt.Sprintf("the next attempt at %s, because the last one was aborted: %s. The member keeps running. To restart it instead, set spec.etcd.updateStrategy to Restart",
-		next.UTC().Format(time.RFC3339), last.Error)
+	p.WaitsFor = fmt.Sprintf("the next attempt at %s, because the last one was aborted: %s. The member keeps running. %s",
+		next.UTC().Format(time.RFC3339), last.Error, restartHint)
 
 	return &p
 }

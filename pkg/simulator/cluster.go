@@ -79,6 +79,8 @@ type Cluster struct {
 	// HasRunForeignData is true from the moment when a pod ran on the data of another cluster.
 	HasRunForeignData bool
 
+	// updateStrategy is the default of the operator, which decides whether it queries the members.
+	updateStrategy druidv1alpha1.UpdateStrategy
 	// written is in the ManagedResource. applied is what gardener-resource-manager has applied of it. Nil: nothing.
 	written, applied *Manifest
 	now              time.Time

@@ -68,6 +68,7 @@ func NewOperator(c *Cluster, config target.Config) *Operator {
 // Reconcile records the evidence of a quorum, as the care controller does, and reconciles the Etcd of the cluster once. It removes the
 // annotations of consumed requests, and records a success and the joined cluster in the status of the Etcd, as the controller does.
 func (o *Operator) Reconcile() engine.Result {
+	o.Cluster.updateStrategy = o.Config.UpdateStrategy
 	if next := evidence.Next(o.Cluster.Objects.State.Evidence, o.Cluster.observeMembers(), o.Cluster.Now()); next != nil && !o.WithoutCare {
 		o.Cluster.Objects.State.Evidence = next
 	}

@@ -32,6 +32,8 @@ type State struct {
 	Surge *Surge `json:"surge,omitempty"`
 	// Migration is the replacement of the volumes of a multi-member cluster that is under way. Nil: none is.
 	Migration *Migration `json:"migration,omitempty"`
+	// DefaultUpdateStrategy is the update strategy of Etcds without one, in the configuration of the operator that wrote the record. Empty: Restart.
+	DefaultUpdateStrategy druidv1alpha1.UpdateStrategy `json:"defaultUpdateStrategy,omitempty"`
 	// PodSize is the size for which the pod of the only member was rendered, if that is larger than Size. A scale-in to one member does not
 	// restart it, and the pod template stays until another change. 0: Size.
 	PodSize int32 `json:"podSize,omitempty"`
@@ -144,7 +146,7 @@ func decode(text string) (s State, err error) {
 
 // keys are the keys of the record.
 var keys = []string{
-	"version", "accepted", "replicas", "size", "started", "scale", "surge", "migration", "podSize", "existing", "initialClusterToken", "tls", "rotation", "restore", "verified", "retained", "snapshot", "finalSnapshot", "evidence", "handBack", "etcdVersion",
+	"version", "accepted", "replicas", "size", "started", "scale", "surge", "defaultUpdateStrategy", "migration", "podSize", "existing", "initialClusterToken", "tls", "rotation", "restore", "verified", "retained", "snapshot", "finalSnapshot", "evidence", "handBack", "etcdVersion",
 }
 
 // Encode returns the annotations that record the state. The annotation of the store is left out if Store is nil.

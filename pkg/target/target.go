@@ -44,6 +44,8 @@ type Config struct {
 	LocalStoreRoots backupstore.LocalRoots
 	// StoreTimeout is how long the replacement of a member on a lost node waits for the backup store. 0: without limit.
 	StoreTimeout time.Duration
+	// UpdateStrategy is the update strategy of Etcds whose spec and annotations have none. Empty: Restart.
+	UpdateStrategy druidv1alpha1.UpdateStrategy
 	// EtcdHelper is the image of etcd-helper. It is not a default that an Etcd keeps: the helper has to be of the operator's version.
 	EtcdHelper EtcdHelper
 }
@@ -69,6 +71,8 @@ type Target struct {
 	// Etcd is what is planned for and rendered. It is Canonical with the peer port that the members must keep, and, after SetSecrets,
 	// with the Secrets that the operator provides.
 	Etcd *druidv1alpha1.Etcd
+	// DefaultUpdateStrategy is what the ManagedResource records of Config.UpdateStrategy. Empty: Restart, or SetUpdateStrategy was not called.
+	DefaultUpdateStrategy druidv1alpha1.UpdateStrategy
 	// Source says which generation this is.
 	Source Source
 	// Accepted is what the generation is rendered with. Nil: it is not accepted yet.
@@ -182,6 +186,15 @@ func (t *Target) SetVersion() {
 	t.Etcd.Spec.Etcd.Version = nil
 	if version != "" {
 		t.Etcd.Spec.Etcd.Version = &version
+	}
+}
+
+// SetUpdateStrategy sets the update strategy in Etcd to the one that applies now. It is not part of an accepted generation, because it changes no
+// pod.
+func (t *Target) SetUpdateStrategy(config Config) {
+	t.Etcd = helper.WithUpdateStrategy(t.Etcd, config.UpdateStrategy)
+	if config.UpdateStrategy != druidv1alpha1.UpdateStrategyRestart {
+		t.DefaultUpdateStrategy = config.UpdateStrategy
 	}
 }
 

@@ -100,6 +100,7 @@ func (o *Options) addEtcd(ctx context.Context, mgr manager.Manager) error {
 			EtcdVersion:     defaultEtcdVersion(o.Config),
 			LocalStoreRoots: localStoreRoots(o.Config.LocalStore, shared.Gardener),
 			StoreTimeout:    o.Config.Controllers.Etcd.StoreTimeout.Duration,
+			UpdateStrategy:  o.Config.Controllers.Etcd.DefaultUpdateStrategy,
 		},
 		Observer: shared,
 		Gardener: shared.Gardener,

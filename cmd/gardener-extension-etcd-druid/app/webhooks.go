@@ -50,7 +50,7 @@ func addWebhooks(ctx context.Context, mgr manager.Manager, o *Options) error {
 		webhooks = append(webhooks, etcdcomponents.Webhooks(options.ClientConfig, accounts, namespaces...)...)
 	}
 	if o.delaysEvictions() {
-		eviction.AddToManager(mgr)
+		eviction.AddToManager(mgr, o.Config.Controllers.Etcd.DefaultUpdateStrategy)
 		webhooks = append(webhooks, eviction.Webhooks(options.ClientConfig, namespaces...)...)
 	}
 	if !o.registersWebhooks() {

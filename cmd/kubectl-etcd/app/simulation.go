@@ -49,6 +49,7 @@ func (s *session) observe(ctx context.Context, etcd *druidv1alpha1.Etcd) etcdclu
 // roots are the directories on nodes that the Local store uses.
 func configFor(o etcdcluster.Observation) (target.Config, error) {
 	config := target.Config{LocalStoreRoots: backupstore.LocalRoots{backupstore.DefaultHostPath, o.LocalStore.HostPath}, StoreTimeout: target.DefaultStoreTimeout, EtcdHelper: target.EtcdHelper{Image: "etcd-helper"}}
+	config.UpdateStrategy = o.State.DefaultUpdateStrategy
 	if recorded := o.State.Store; recorded != nil {
 		config.LocalStoreRoots = append(config.LocalStoreRoots, recorded.HostPath)
 	}

@@ -40,7 +40,7 @@ type execution struct {
 
 // Observe implements engine.Observer.
 func (r *execution) Observe(ctx context.Context, run *engine.Run) (etcdcluster.Observation, error) {
-	etcd := run.Target.Canonical
+	etcd := helper.WithUpdateStrategy(run.Target.Canonical, r.Config.UpdateStrategy)
 	request := observer.RequestFor(etcd)
 	request.NeedsMembers = func(o etcdcluster.Observation) bool {
 		return run.Target.NeedsMembers(o, r.Config) || engine.QueriesOnlyMember(etcd, o, r.Clock.Now())

@@ -11,16 +11,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/webhook/registration"
 )
 
 // Path is the URL path of the webhook.
 const Path = "/webhooks/eviction"
 
-// AddToManager serves the webhook in every replica.
-func AddToManager(mgr manager.Manager) {
+// AddToManager serves the webhook in every replica. The update strategy is the default of Etcds without one.
+func AddToManager(mgr manager.Manager, updateStrategy druidv1alpha1.UpdateStrategy) {
 	mgr.GetWebhookServer().Register(Path, &webhook.Admission{
-		Handler:        &Handler{Client: mgr.GetClient(), Nodes: mgr.GetAPIReader(), Clock: clock.RealClock{}},
+		Handler:        &Handler{Client: mgr.GetClient(), Nodes: mgr.GetAPIReader(), Clock: clock.RealClock{}, UpdateStrategy: updateStrategy},
 		RecoverPanic:   new(true),
 		LogConstructor: admission.DefaultLogConstructor,
 	})

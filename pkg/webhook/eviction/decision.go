@@ -82,8 +82,8 @@ func Decide(r Request) Decision {
 	return Decision{
 		Annotates: annotates, Code: http.StatusTooManyRequests, StatusReason: metav1.StatusReasonTooManyRequests,
 		Message: fmt.Sprintf("the operator replaces the only member of Etcd %s/%s through a temporary second member: the eviction waits for this until %s."+
-			" To evict the pod without this delay, delete the pod, or set spec.etcd.updateStrategy to %s",
-			r.Etcd.Namespace, r.Etcd.Name, ends.UTC().Format(time.RFC3339), druidv1alpha1.UpdateStrategyRestart),
+			" To evict the pod without this delay, delete the pod, or set spec.etcd.updateStrategy to %s, or the annotation %s if the spec has no update strategy",
+			r.Etcd.Namespace, r.Etcd.Name, ends.UTC().Format(time.RFC3339), druidv1alpha1.UpdateStrategyRestart, druidv1alpha1.UpdateStrategyAnnotation),
 	}
 }
 

@@ -103,7 +103,7 @@ var _ = Describe("Decide", func() {
 			Expect(decision.Code).To(BeEquivalentTo(429))
 			Expect(decision.StatusReason).To(Equal(metav1.StatusReasonTooManyRequests))
 			Expect(decision.Message).To(Equal("the operator replaces the only member of Etcd test-ns/test through a temporary second member: the eviction waits for this until 2026-03-01T12:10:00Z." +
-				" To evict the pod without this delay, delete the pod, or set spec.etcd.updateStrategy to Restart"))
+				" To evict the pod without this delay, delete the pod, or set spec.etcd.updateStrategy to Restart, or the annotation druid.gardener.cloud/update-strategy if the spec has no update strategy"))
 		},
 		Entry("at the first request", podOf("test-0")),
 		Entry("of the temporary member", podOf("test-1")),

@@ -33,6 +33,8 @@ type Handler struct {
 	Nodes client.Reader
 	// Clock is the time of decisions.
 	Clock clock.PassiveClock
+	// UpdateStrategy is the update strategy of Etcds whose spec and annotations have none. Empty: Restart.
+	UpdateStrategy druidv1alpha1.UpdateStrategy
 }
 
 // Handle decides about one admission request. It allows the eviction after an error: a failure of the operator never blocks a drain.
@@ -97,8 +99,12 @@ func (h *Handler) read(ctx context.Context, key client.ObjectKey, eviction polic
 		return request, err
 	}
 	etcd := client.ObjectKey{Namespace: key.Namespace, Name: request.Pod.Labels[druidv1alpha1.LabelPartOfKey]}
-	if request.Etcd, err = get(ctx, h.Client, etcd, &druidv1alpha1.Etcd{}); err != nil || exemption(request) != "" {
+	if request.Etcd, err = get(ctx, h.Client, etcd, &druidv1alpha1.Etcd{}); err != nil || request.Etcd == nil {
 		return request, err
+	}
+	request.Etcd = helper.WithUpdateStrategy(request.Etcd, h.UpdateStrategy)
+	if exemption(request) != "" {
+		return request, nil
 	}
 	temporary := client.ObjectKey{Namespace: key.Namespace, Name: helper.PodName(request.Etcd, 1)}
 	if request.Temporary, err = get(ctx, h.Client, temporary, &corev1.Pod{}); err != nil || request.Temporary == nil {

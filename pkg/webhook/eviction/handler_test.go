@@ -70,6 +70,26 @@ var _ = Describe("The webhook", func() {
 		Expect(h.Handle(ctx, requestFor("test-0", nil)).Allowed).To(BeTrue())
 	})
 
+	DescribeTable("selects the update strategy", func(ctx SpecContext, operatorDefault, annotation, spec string, rejects bool) {
+		h := handlerFor(interceptor.Funcs{}, singleMember(func(etcd *druidv1alpha1.Etcd) {
+			etcd.Spec.Etcd.UpdateStrategy = nil
+			if spec != "" {
+				etcd.Spec.Etcd.UpdateStrategy = new(druidv1alpha1.UpdateStrategy(spec))
+			}
+			if annotation != "" {
+				metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, "druid.gardener.cloud/update-strategy", annotation)
+			}
+		}), podOf("test-0"))
+		h.UpdateStrategy = druidv1alpha1.UpdateStrategy(operatorDefault)
+		Expect(h.Handle(ctx, requestFor("test-0", nil)).Allowed).NotTo(Equal(rejects))
+	},
+		Entry("Restart without any", "", "", "", false),
+		Entry("of the operator", "Surge", "", "", true),
+		Entry("of the annotation before that of the operator", "Surge", "Restart", "", false),
+		Entry("of the annotation", "Restart", "Surge", "", true),
+		Entry("of the spec before that of the annotation", "Surge", "Surge", "Restart", false),
+	)
+
 	DescribeTable("annotates nothing on a dry run", func(ctx SpecContext, change func(*admission.Request)) {
 		h := handlerFor(interceptor.Funcs{}, singleMember(), podOf("test-0"))
 		request := requestFor("test-0", nil)

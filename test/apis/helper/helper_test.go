@@ -200,6 +200,27 @@ var _ = Describe("NeededSecrets", func() {
 })
 
 var _ = Describe("Defaults", func() {
+	DescribeTable("of the update strategy", func(operatorDefault, annotation, spec string, surges bool) {
+		etcd := fixture.Etcd()
+		if annotation != "" {
+			etcd.Annotations = map[string]string{"druid.gardener.cloud/update-strategy": annotation}
+		}
+		if spec != "" {
+			etcd.Spec.Etcd.UpdateStrategy = new(druidv1alpha1.UpdateStrategy(spec))
+		}
+		before := etcd.DeepCopy()
+		Expect(helper.UsesSurge(helper.WithUpdateStrategy(etcd, druidv1alpha1.UpdateStrategy(operatorDefault)))).To(Equal(surges))
+		Expect(etcd).To(Equal(before), "the Etcd itself stays as it is")
+	},
+		Entry("without any", "", "", "", false),
+		Entry("of the operator", "Surge", "", "", true),
+		Entry("of the annotation before that of the operator", "Surge", "Restart", "", false),
+		Entry("of the annotation", "Restart", "Surge", "", true),
+		Entry("of the spec before that of the annotation", "Surge", "Surge", "Restart", false),
+		Entry("of the spec", "Restart", "Restart", "Surge", true),
+		Entry("of the operator with an unknown annotation", "Surge", "Recreate", "", true),
+	)
+
 	It("take the place of what is unset", func() {
 		etcd := fixture.Etcd()
 		Expect([]int32{helper.ClientPort(etcd), helper.PeerPort(etcd), helper.WrapperPort(etcd), helper.BackupPort(etcd)}).

@@ -177,7 +177,7 @@ func serve(config configv1alpha1.EtcdComponentProtectionWebhookConfiguration, po
 	}
 	accounts := etcdcomponents.AccountsFor(config)
 	etcdcomponents.AddToManager(mgr, accounts)
-	eviction.AddToManager(mgr)
+	eviction.AddToManager(mgr, druidv1alpha1.UpdateStrategyRestart)
 	webhooks := append(etcdcomponents.Webhooks(server.ClientConfig, accounts), eviction.Webhooks(server.ClientConfig)...)
 	Expect(registration.AddToManager(ctx, mgr, server, webhooks...)).To(Succeed())
 

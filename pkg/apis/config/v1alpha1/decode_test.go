@@ -37,6 +37,7 @@ var _ = Describe("Decode", func() {
 		Expect(config.Controllers.Etcd.EtcdMember.NotReadyThreshold.Duration).To(Equal(5 * time.Minute))
 		Expect(config.Controllers.Etcd.EtcdMember.UnknownThreshold.Duration).To(Equal(time.Minute))
 		Expect(config.Controllers.Etcd.StoreTimeout.Duration).To(Equal(30 * time.Minute))
+		Expect(config.Controllers.Etcd.DefaultUpdateStrategy).To(BeEquivalentTo("Restart"))
 		Expect(config.Controllers.Compaction.EventsThreshold).To(BeEquivalentTo(1000000))
 		Expect(config.Controllers.Compaction.ActiveDeadlineDuration.Duration).To(Equal(3 * time.Hour))
 		Expect(config.Controllers.Secret.ConcurrentSyncs).To(HaveValue(Equal(10)))

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
 // SetDefaults fills every field that is not set. After it, no pointer that has a default is nil.
@@ -47,6 +49,7 @@ func setControllerDefaults(c *ControllerConfiguration) {
 	setDurationDefault(&c.Etcd.EtcdMember.NotReadyThreshold, 5*time.Minute)
 	setDurationDefault(&c.Etcd.EtcdMember.UnknownThreshold, time.Minute)
 	setDurationDefault(&c.Etcd.StoreTimeout, 30*time.Minute)
+	setDefault(&c.Etcd.DefaultUpdateStrategy, druidv1alpha1.UpdateStrategyRestart)
 
 	setPointerDefault(&c.Compaction.ConcurrentSyncs, 3)
 	setDefault(&c.Compaction.EventsThreshold, 1_000_000)

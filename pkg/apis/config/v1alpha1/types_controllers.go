@@ -6,6 +6,8 @@ package v1alpha1
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
 // ControllerConfiguration configures each controller.
@@ -58,6 +60,11 @@ type EtcdControllerConfiguration struct {
 	// quorum.
 	// +optional
 	StoreTimeout *metav1.Duration `json:"storeTimeout,omitempty"`
+	// DefaultUpdateStrategy is how the operator replaces the only member of an Etcd whose spec and annotations do not select it: Surge or Restart. It
+	// applies to all Etcds at once, also to adopted ones, and replaces no member by itself. A surge needs a second volume and the resources of a second
+	// pod for about half a minute. Default Restart.
+	// +optional
+	DefaultUpdateStrategy druidv1alpha1.UpdateStrategy `json:"defaultUpdateStrategy,omitempty"`
 }
 
 // EtcdMemberConfiguration says when a member without heartbeat counts as unknown and as not ready.

@@ -5,6 +5,7 @@
 package helper
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -35,8 +36,24 @@ func Quota(etcd *druidv1alpha1.Etcd) resource.Quantity {
 	return ptr.Deref(etcd.Spec.Etcd.Quota, resource.MustParse("8Gi"))
 }
 
-// UsesSurge is true if the only member is replaced through a temporary second member. False where unset, and for members that the operator does
-// not start.
+// WithUpdateStrategy returns an Etcd whose spec has the update strategy that applies. The first one decides: the spec, UpdateStrategyAnnotation, the
+// default of the operator. An annotation with another value does not count. It returns the Etcd itself if that is the one of the spec, or Restart.
+func WithUpdateStrategy(etcd *druidv1alpha1.Etcd, operatorDefault druidv1alpha1.UpdateStrategy) *druidv1alpha1.Etcd {
+	strategy := operatorDefault
+	if annotated := druidv1alpha1.UpdateStrategy(etcd.Annotations[druidv1alpha1.UpdateStrategyAnnotation]); slices.Contains(druidv1alpha1.UpdateStrategies, annotated) {
+		strategy = annotated
+	}
+	if etcd.Spec.Etcd.UpdateStrategy != nil || strategy != druidv1alpha1.UpdateStrategySurge {
+		return etcd
+	}
+	resolved := etcd.DeepCopy()
+	resolved.Spec.Etcd.UpdateStrategy = &strategy
+
+	return resolved
+}
+
+// UsesSurge is true if the only member is replaced through a temporary second member. False where unset, see WithUpdateStrategy, and for members
+// that the operator does not start.
 func UsesSurge(etcd *druidv1alpha1.Etcd) bool {
 	return ptr.Deref(etcd.Spec.Etcd.UpdateStrategy, druidv1alpha1.UpdateStrategyRestart) == druidv1alpha1.UpdateStrategySurge && ManagesPods(etcd)
 }

@@ -105,6 +105,9 @@ const (
 	PeerTLSAnnotation = "druid.gardener.cloud/peer-tls"
 	// PeerTLSOff is the only value of PeerTLSAnnotation.
 	PeerTLSOff = "off"
+	// UpdateStrategyAnnotation is the update strategy of an Etcd whose spec has none: Surge or Restart. It also works where a CustomResourceDefinition
+	// prunes spec.etcd.updateStrategy.
+	UpdateStrategyAnnotation = "druid.gardener.cloud/update-strategy"
 	// RotateCAAnnotation requests a step of the rotation of the CAs: RotateCAStart or RotateCAComplete.
 	RotateCAAnnotation = "druid.gardener.cloud/rotate-ca"
 	// RotateCAStart adds a new CA to the trust bundle.

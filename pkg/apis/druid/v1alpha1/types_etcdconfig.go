@@ -22,6 +22,9 @@ const (
 	UpdateStrategyRestart UpdateStrategy = "Restart"
 )
 
+// UpdateStrategies are all values of UpdateStrategy.
+var UpdateStrategies = []UpdateStrategy{UpdateStrategySurge, UpdateStrategyRestart}
+
 // EtcdConfig configures the etcd container of each member. Unless said otherwise, a change replaces the pods one by one.
 // +kubebuilder:validation:XValidation:rule="!has(self.additionalAdvertisePeerURLs) || self.additionalAdvertisePeerURLs.all(m, m.urls.all(u, u.startsWith((has(self.enableTLS) ? self.enableTLS : has(self.peerUrlTls)) ? 'https://' : 'http://')))",message="the URLs in spec.etcd.additionalAdvertisePeerURLs must begin with https:// if members use TLS, that is with spec.etcd.peerUrlTls or spec.etcd.enableTLS, and else with http://"
 // +kubebuilder:validation:XValidation:rule="!has(self.bootstrapWithExistingCluster) || self.bootstrapWithExistingCluster.members.all(m, m.peerUrls.all(u, u.startsWith((has(self.enableTLS) ? self.enableTLS : has(self.peerUrlTls)) ? 'https://' : 'http://')))",message="the peerUrls in spec.etcd.bootstrapWithExistingCluster.members must begin with https:// if members use TLS, that is with spec.etcd.peerUrlTls or spec.etcd.enableTLS, and else with http://"
@@ -63,7 +66,7 @@ type EtcdConfig struct {
 	// +kubebuilder:validation:Maximum=65535
 	WrapperPort *int32 `json:"wrapperPort,omitempty"`
 	// UpdateStrategy is how the operator replaces the only member of a cluster: Surge or Restart. It has no effect on clusters of more members,
-	// whose members are replaced one at a time. Unset: Restart.
+	// whose members are replaced one at a time. Unset: UpdateStrategyAnnotation, or else the default of the operator.
 	// +optional
 	UpdateStrategy *UpdateStrategy `json:"updateStrategy,omitempty"`
 	// Image is the full image reference of etcd-wrapper. Unset: the operator's image for the version of etcd.

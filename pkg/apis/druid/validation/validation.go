@@ -12,6 +12,8 @@
 package validation
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -32,6 +34,7 @@ func ValidateEtcd(etcd *druidv1alpha1.Etcd) field.ErrorList {
 
 	var errs field.ErrorList
 	errs = append(errs, validateName(etcd)...)
+	errs = append(errs, validateUpdateStrategy(etcd)...)
 	errs = append(errs, validateAddresses(etcd, spec)...)
 	errs = append(errs, validateURLs(etcd, spec)...)
 	errs = append(errs, validatePorts(etcd, spec)...)
@@ -40,6 +43,17 @@ func ValidateEtcd(etcd *druidv1alpha1.Etcd) field.ErrorList {
 	errs = append(errs, validateBackup(etcd, spec.Child("backup"))...)
 
 	return errs
+}
+
+// validateUpdateStrategy rejects an annotation that would have no effect.
+func validateUpdateStrategy(etcd *druidv1alpha1.Etcd) field.ErrorList {
+	value, found := etcd.Annotations[druidv1alpha1.UpdateStrategyAnnotation]
+	if !found || slices.Contains(druidv1alpha1.UpdateStrategies, druidv1alpha1.UpdateStrategy(value)) {
+		return nil
+	}
+	path := field.NewPath("metadata", "annotations").Key(druidv1alpha1.UpdateStrategyAnnotation)
+
+	return field.ErrorList{field.NotSupported(path, druidv1alpha1.UpdateStrategy(value), druidv1alpha1.UpdateStrategies)}
 }
 
 // validateName rejects names from which no valid name of a Service, a pod or a label value can be derived.

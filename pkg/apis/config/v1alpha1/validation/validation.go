@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	configv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/config/v1alpha1"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
 // featureGates are the names that a configuration may switch.
@@ -239,6 +240,7 @@ func validateEtcd(c configv1alpha1.EtcdControllerConfiguration, path *field.Path
 	if timeout := c.StoreTimeout; timeout != nil && timeout.Duration < 0 {
 		errs = append(errs, field.Invalid(path.Child("storeTimeout"), timeout.Duration.String(), "must not be negative; 0s waits without limit"))
 	}
+	errs = append(errs, supported(c.DefaultUpdateStrategy, path.Child("defaultUpdateStrategy"), druidv1alpha1.UpdateStrategies...)...)
 	return errs
 }
 

@@ -152,6 +152,9 @@ var _ = Describe("ValidateOperatorConfiguration", func() {
 		Entry("a negative timeout of the store", "controllers.etcd.storeTimeout", func(c *configv1alpha1.OperatorConfiguration) {
 			c.Controllers.Etcd.StoreTimeout = &metav1.Duration{Duration: -time.Second}
 		}),
+		Entry("an unknown update strategy", "controllers.etcd.defaultUpdateStrategy", func(c *configv1alpha1.OperatorConfiguration) {
+			c.Controllers.Etcd.DefaultUpdateStrategy = "Recreate"
+		}),
 		Entry("a negative compaction threshold", "controllers.compaction.eventsThreshold", func(c *configv1alpha1.OperatorConfiguration) {
 			c.Controllers.Compaction.Enabled = true
 			c.Controllers.Compaction.EventsThreshold = -1
