@@ -69,6 +69,29 @@ var _ = Describe("Reconcile", func() {
 		metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, "druid.gardener.cloud/operation", "reconcile")
 	}
 
+	It("records the pod template while a surge has created the pod, although the update strategy is removed", func() {
+		start(fixture.WithReplicas(1), fixture.WithAnnotation("druid.gardener.cloud/update-strategy", "Surge"))
+		run(isDone)
+		change(func(etcd *druidv1alpha1.Etcd) {
+			etcd.Spec.Labels["role"] = "other"
+			request(etcd)
+		})
+		run(isDone)
+		Expect(cluster.Objects.State.Surge).To(HaveField("Phase", state.SurgeComplete))
+		change(func(etcd *druidv1alpha1.Etcd) {
+			delete(etcd.Annotations, "druid.gardener.cloud/update-strategy")
+			request(etcd)
+		})
+		Expect(run(isDone).Newest.Rendered.StatefulSet.Annotations).To(HaveKey("etcd-druid.extensions.gardener.cloud/template"))
+		Expect(steps).To(BeEmpty())
+		change(func(etcd *druidv1alpha1.Etcd) {
+			etcd.Spec.Labels["role"] = "main"
+			request(etcd)
+		})
+		Expect(run(isDone).Newest.Rendered.StatefulSet.Annotations).NotTo(HaveKey("etcd-druid.extensions.gardener.cloud/template"))
+		Expect(steps).To(HaveExactElements("DeletePod test-0"))
+	})
+
 	It("creates a cluster, records how, and does nothing more", func() {
 		start(fixture.WithReplicas(3))
 		done := run(isDone)

@@ -11,6 +11,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	componentetcd "github.com/gardener/gardener-extension-etcd-druid/pkg/component/etcd"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
@@ -45,6 +46,7 @@ func Render(t target.Target, p plan.Plan, o etcdcluster.Observation) (Rendered, 
 		Withdrawn:           p.WithdrawnMember(),
 		ServiceMember:       p.ServiceMember(),
 		PodSize:             p.PodSize,
+		RecordsTemplate:     helper.UsesSurge(t.Etcd) || p.Surge != nil,
 		Defaults:            defaults,
 		EtcdVersion:         p.EtcdVersion,
 		Store:               t.Store,

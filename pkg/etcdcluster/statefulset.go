@@ -17,8 +17,8 @@ import (
 // what gardener-resource-manager has applied.
 const RenderingAnnotation = "etcd-druid.extensions.gardener.cloud/rendering"
 
-// TemplateAnnotation is the key, on the StatefulSet of an Etcd with the update strategy Surge, of the checksum of the rendered pod template. Webhooks
-// may change the template.
+// TemplateAnnotation is the key, on the StatefulSet, of the checksum of the rendered pod template. A StatefulSet has it if a surge replaces the only
+// member, or has replaced it. Webhooks may change the template.
 const TemplateAnnotation = "etcd-druid.extensions.gardener.cloud/template"
 
 // ScaleUpAnnotation is the key of an annotation that earlier versions of etcd-druid set on the StatefulSet when they added members.

@@ -29,6 +29,9 @@ type Input struct {
 	ServiceMember *int32
 	// PodSize is the number of members for which the pod template is rendered. 0: ClusterSize.
 	PodSize int32
+	// RecordsTemplate is true if the StatefulSet has an annotation with the checksum of the rendered pod template. A surge needs it, and the pod that
+	// a surge has created.
+	RecordsTemplate bool
 	// Defaults are the defaults of the operator. Its Images are those of EtcdVersion.
 	Defaults state.Defaults
 	// EtcdVersion is the minor version of etcd, which determines the options of etcd. Empty: an earlier operator rendered the cluster, and the

@@ -24,7 +24,7 @@ func Objects(v Values) ([]client.Object, error) {
 		return nil, err
 	}
 	statefulSet := statefulSet(v, checksum)
-	if v.UsesSurge {
+	if v.RecordsTemplate {
 		if err := annotateTemplate(statefulSet); err != nil {
 			return nil, err
 		}

@@ -43,8 +43,8 @@ type Values struct {
 	ServiceMember *int32
 	// PodMembers are the members for which the pod template is rendered. They are Members, except after a scale-in to one member and in a surge.
 	PodMembers []Member
-	// UsesSurge is true if the only member is replaced through a temporary second member.
-	UsesSurge bool
+	// RecordsTemplate is true if the StatefulSet has an annotation with the checksum of the rendered pod template.
+	RecordsTemplate bool
 	// MembersByAddress is true if members are named by the IP address of their pod instead of its name: they are managed
 	// externally. If their names contain host names, their manager overrides POD_NAME in their sidecars.
 	MembersByAddress bool

@@ -39,7 +39,7 @@ func ValuesFor(in Input) (Values, error) {
 		Withdrawn:        in.Withdrawn,
 		ServiceMember:    in.ServiceMember,
 		PodMembers:       membersFor(etcd, cmp.Or(in.PodSize, in.ClusterSize)),
-		UsesSurge:        helper.UsesSurge(etcd),
+		RecordsTemplate:  in.RecordsTemplate,
 		MembersByAddress: len(etcd.Spec.ExternallyManagedMemberAddresses) > 0,
 		MemberLeaseNames: helper.MemberLeaseNames(etcd, largest(etcd, in)),
 		Bootstrap:        bootstrapFor(in.Existing),
