@@ -118,6 +118,21 @@ var _ = Describe("Surge", func() {
 		Expect(p.Step).To(And(HaveField("Object", first.Name), HaveField("URLs", ConsistOf("http://main-0.main-peer.demo.svc:2380"))))
 	})
 
+	It("waits until a claim of another owner with the name of the temporary member's claim is deleted", func() {
+		s := running(withStore)
+		o := s.Observe()
+		o.Pods[0].RevisionHash = "earlier"
+		o.ForeignClaims = []etcdcluster.Claim{{Name: "main-main-1", Ordinal: 1, Exists: true}}
+		o.Etcd = etcdcluster.EtcdResponses{
+			Queried: true, MemberList: []etcdcluster.ListedMember{{ID: 0xa1, Name: "main-0", PeerURLs: []string{"http://main-0.main-peer.demo.svc:2380"}}},
+			Members: []etcdcluster.EndpointStatus{{Reachable: true, Healthy: true, MemberID: 0xa1, ClusterID: 1, LeaderID: 0xa1}},
+		}
+		p := planner.For(s.Etcd.DeepCopy(), o, s.Now())
+		Expect(p.WaitsFor).To(HavePrefix("claim main-main-1, which does not belong to this Etcd, to be deleted. To restart the member instead, set spec.etcd.updateStrategy to Restart"))
+		o.ForeignClaims = nil
+		Expect(planner.For(s.Etcd.DeepCopy(), o, s.Now()).NextSurge).NotTo(BeNil())
+	})
+
 	It("restarts a member that does not start again, because the sidecar of its pod was started in a cluster of two", func() {
 		s := running(withStore)
 		changeImage(s)

@@ -212,6 +212,11 @@ func awaitedBeforeSurge(v view) string {
 			return fmt.Sprintf("claim %s of an earlier member to be deleted", claim.Name)
 		}
 	}
+	for _, claim := range v.o.ForeignClaims {
+		if claim.Ordinal == 1 {
+			return fmt.Sprintf("claim %s, which does not belong to this Etcd, to be deleted", claim.Name)
+		}
+	}
 
 	return ""
 }

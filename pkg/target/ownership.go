@@ -11,6 +11,7 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 // CheckOwnership refuses an Etcd whose StatefulSet or claims exist and do not belong to it: no plan is about them.
@@ -21,6 +22,9 @@ func (t *Target) CheckOwnership(o etcdcluster.Observation) error {
 		foreign = append(foreign, "StatefulSet "+o.StatefulSet.Name)
 	}
 	for _, claim := range o.ForeignClaims {
+		if isOfTemporaryMember(t.Etcd, o, claim) {
+			continue // a surge waits until it is deleted
+		}
 		foreign = append(foreign, "PersistentVolumeClaim "+claim.Name)
 	}
 	if len(foreign) == 0 {
@@ -28,6 +32,11 @@ func (t *Target) CheckOwnership(o etcdcluster.Observation) error {
 	}
 
 	return RefuseForeign(druidv1alpha1.ErrorCodeInvalidSpec, t.Etcd, foreign...)
+}
+
+// isOfTemporaryMember is true for a claim that only the temporary member of a surge would use. The cluster runs without it.
+func isOfTemporaryMember(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, claim etcdcluster.Claim) bool {
+	return claim.Ordinal >= int(max(etcd.Spec.Replicas, o.State.Size)) && o.State.Size > 0 && o.State.Restore != state.RestoreDiscard
 }
 
 // RefuseForeign returns the refusal of an Etcd because of objects that belong to another owner and have names which the Etcd needs. Each

@@ -301,6 +301,18 @@ var _ = Describe("CheckOwnership", func() {
 		Entry("a StatefulSet without an owner", func(o *etcdcluster.Observation) { o.ManagedResource.AppliesStatefulSet = false }, "StatefulSet test in namespace test-ns"),
 		Entry("a StatefulSet of another owner", func(o *etcdcluster.Observation) { o.StatefulSet.OwnerUID, o.StatefulSet.Foreign = "other", true }, "StatefulSet test"),
 		Entry("a claim", func(o *etcdcluster.Observation) { o.ForeignClaims = []etcdcluster.Claim{{Name: "test-test-0"}} }, "PersistentVolumeClaim test-test-0"),
+		Entry("a claim of the temporary member of a new Etcd", func(o *etcdcluster.Observation) {
+			o.ForeignClaims = []etcdcluster.Claim{{Name: "test-test-1", Ordinal: 1}}
+		}, "PersistentVolumeClaim test-test-1"),
+		Entry("not a claim that only the temporary member of a surge would use", func(o *etcdcluster.Observation) {
+			o.State.Size, o.ForeignClaims = 1, []etcdcluster.Claim{{Name: "test-test-1", Ordinal: 1}}
+		}, ""),
+		Entry("a claim of a member that runs", func(o *etcdcluster.Observation) {
+			o.State.Size, o.ForeignClaims = 3, []etcdcluster.Claim{{Name: "test-test-1", Ordinal: 1}}
+		}, "PersistentVolumeClaim test-test-1"),
+		Entry("a claim that a restore would delete", func(o *etcdcluster.Observation) {
+			o.State.Size, o.State.Restore, o.ForeignClaims = 1, state.RestoreDiscard, []etcdcluster.Claim{{Name: "test-test-1", Ordinal: 1}}
+		}, "PersistentVolumeClaim test-test-1"),
 	)
 })
 
