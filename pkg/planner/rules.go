@@ -22,7 +22,7 @@ import (
 //
 // The plan contains what to render. Call Gate with the rendering before the step is executed.
 func For(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) plan.Plan {
-	p := decide(etcd, o, now)
+	p := recordReplacement(etcd, o, decide(etcd, o, now), now)
 	if p.EtcdVersion == "" {
 		p.EtcdVersion = renderedVersion(etcd, o)
 	}

@@ -25,6 +25,11 @@ func withSurge(etcd *druidv1alpha1.Etcd) {
 	etcd.Spec.Etcd.UpdateStrategy = new(druidv1alpha1.UpdateStrategySurge)
 }
 
+// shrink requests a smaller volume.
+func shrink(etcd *druidv1alpha1.Etcd) {
+	etcd.Spec.StorageCapacity = new(resource.MustParse("10Gi"))
+}
+
 var _ = Describe("Surge", func() {
 	running := func(change ...func(*druidv1alpha1.Etcd)) *scenario {
 		GinkgoHelper()
@@ -304,7 +309,7 @@ var _ = Describe("Surge", func() {
 
 	It("replaces the volume by a smaller one, and keeps one that a user has expanded", func() {
 		s := running(withStore)
-		s.inject("spec.storageCapacity decreases", func() { s.Etcd.Spec.StorageCapacity = new(resource.MustParse("10Gi")) })
+		s.inject("spec.storageCapacity decreases", func() { shrink(s.Etcd) })
 		s.run()
 		s.expectDone()
 		Expect(s.Objects.ClaimFor(0).Requested).To(BeEquivalentTo(10 << 30))
@@ -312,6 +317,79 @@ var _ = Describe("Surge", func() {
 		s.resetTrace()
 		s.run()
 		s.expectDone()
+		Expect(s.steps).NotTo(HaveKey("PromoteMember"))
+	})
+
+	DescribeTable("also replaces the volume by a smaller one", func(change func(*scenario)) {
+		s := running(withStore)
+		change(s)
+		s.run()
+		s.expectDone()
+		Expect(s.Objects.ClaimFor(0).Requested).To(BeEquivalentTo(10 << 30))
+		Expect(s.Objects.State.Surge).To(HaveField("ReplacesVolume", false))
+		Expect(s.steps).To(HaveKeyWithValue("PromoteMember", 2))
+	},
+		Entry("after a change that restarts the member", func(s *scenario) {
+			s.inject("spec.storageCapacity decreases, and peer TLS is enabled", func() {
+				shrink(s.Etcd)
+				withPeerTLS(s.Etcd)
+			})
+			s.runUntil(func() bool { return s.steps["DeletePod"] > 0 })
+			Expect(s.Objects.State.Surge.IsActive()).To(BeFalse())
+		}),
+		Entry("after it has waited for the store", func(s *scenario) {
+			s.Store.Down = true
+			s.runFor(200)
+			s.inject("spec.storageCapacity decreases", func() { shrink(s.Etcd) })
+			s.runFor(30)
+			Expect(s.Objects.StatefulSet.Rendering.VolumeSize()).To(BeEquivalentTo(10 << 30))
+			s.Store.Down = false
+		}),
+		Entry("after a hibernation with the same generation", func(s *scenario) {
+			s.inject("spec.storageCapacity and spec.replicas decrease", func() {
+				shrink(s.Etcd)
+				s.Etcd.Spec.Replicas = 0
+			})
+			s.run()
+			Expect(s.Objects.Pods).To(BeEmpty())
+			s.inject("spec.replicas is 1 again", func() { s.Etcd.Spec.Replicas = 1 })
+		}),
+		Entry("after a hibernation before the surge has begun", func(s *scenario) {
+			s.inject("spec.storageCapacity decreases", func() { shrink(s.Etcd) })
+			s.runUntil(func() bool { return s.Objects.StatefulSet.Rendering.VolumeSize() == 10<<30 })
+			Expect(s.Objects.State.Surge.IsActive()).To(BeFalse())
+			s.inject("spec.replicas decreases", func() { s.Etcd.Spec.Replicas = 0 })
+			s.run()
+			s.inject("spec.replicas is 1 again", func() { s.Etcd.Spec.Replicas = 1 })
+		}),
+		Entry("after the update strategy was Restart in the meantime", func(s *scenario) {
+			s.Store.Down = true
+			s.runFor(200)
+			s.inject("spec.storageCapacity decreases", func() { shrink(s.Etcd) })
+			s.runFor(30)
+			s.Store.Down = false
+			s.inject("the update strategy is removed", func() { s.Etcd.Spec.Etcd.UpdateStrategy = nil })
+			s.run()
+			s.expectDone()
+			Expect(s.Objects.ClaimFor(0).Requested).To(BeEquivalentTo(16 << 30))
+			s.inject("the update strategy is Surge again", func() { withSurge(s.Etcd) })
+		}),
+	)
+
+	It("drops a smaller volume that is not requested any more", func() {
+		s := running(withStore)
+		changeImage(s)
+		s.run()
+		s.resetTrace()
+		s.Store.Down = true
+		s.runFor(200)
+		s.inject("spec.storageCapacity decreases", func() { shrink(s.Etcd) })
+		s.runFor(30)
+		s.inject("spec.storageCapacity is as before", func() { s.Etcd.Spec.StorageCapacity = nil })
+		s.Store.Down = false
+		s.run()
+		s.expectDone()
+		Expect(s.Objects.State.Surge).To(And(HaveField("Phase", state.SurgeComplete), HaveField("ReplacesVolume", false)))
 		Expect(s.steps).NotTo(HaveKey("PromoteMember"))
 	})
 
@@ -325,7 +403,7 @@ var _ = Describe("Surge", func() {
 
 	It("continues although the database is larger, and the new volume would be refused by now", func() {
 		s := running(withStore)
-		s.inject("spec.storageCapacity decreases", func() { s.Etcd.Spec.StorageCapacity = new(resource.MustParse("10Gi")) })
+		s.inject("spec.storageCapacity decreases", func() { shrink(s.Etcd) })
 		s.runUntil(func() bool { _, voters := s.Voters(); return voters == 2 })
 		o := s.Observe()
 		o.Etcd.Members[0].DBSize = 5 << 30

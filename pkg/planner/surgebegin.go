@@ -5,6 +5,7 @@
 package planner
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -95,13 +96,6 @@ func beginSurge(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, p plan.Plan
 	if claim := o.ClaimFor(0); claim != nil {
 		p.NextSurge.Claim, p.NextSurge.ReplacesVolume = claim.UID, volumeCause("", etcd, o, *claim) != ""
 	}
-	if last := o.State.Surge; p.NextSurge.ReplacesVolume && (last == nil || !last.ReplacesVolume) {
-		// The StatefulSet shows the new claim template before the temporary member is created. Then only the record shows that the volume is to be replaced.
-		p.Surge, p.NextSurge = &state.Surge{Phase: state.SurgeRequested, Since: now, Cause: cause, ReplacesVolume: true}, nil
-		p.WaitsFor = "the StatefulSet with the new claim template"
-
-		return p, true
-	}
 	p.ScaleUp = &plan.Size{Replicas: surgeSize, ClusterSize: surgeSize}
 
 	return p, true
@@ -110,6 +104,29 @@ func beginSurge(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, p plan.Plan
 // restartHint is the remedy for a surge that does not begin. A CustomResourceDefinition may prune the field.
 const restartHint = "To restart the member instead, set spec.etcd.updateStrategy to Restart. If the spec has no update strategy, the annotation " +
 	druidv1alpha1.UpdateStrategyAnnotation + "=Restart does the same"
+
+// recordReplacement records with the first rendering of another claim template that a surge replaces the volume. Afterwards, the StatefulSet has the new
+// claim template. Only the record then distinguishes a volume that is to be smaller from one that a user has expanded. It stays until the volume is
+// as requested, also if the member restarts, hibernates, or has another update strategy before the surge begins.
+func recordReplacement(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, p plan.Plan, now time.Time) plan.Plan {
+	last, claim := o.State.Surge, o.ClaimFor(0)
+	isRecorded := last != nil && last.ReplacesVolume
+	if !p.Render || last.IsActive() || claim == nil || etcd.Spec.Replicas > 1 || !isRecorded && !replacesVolumes(etcd, o) {
+		return p
+	}
+	cause := volumeCause(etcd, o, *claim)
+	if cause == "" || p.Surge.IsActive() {
+		return p
+	}
+	next := state.Surge{Phase: state.SurgeRequested, Since: now, Cause: cause}
+	if before := cmp.Or(p.Surge, last); before != nil {
+		next = *before
+	}
+	next.ReplacesVolume = true
+	p.Surge = &next
+
+	return p
+}
 
 // holdSurge returns the plan that waits before a surge begins. Nil: it begins.
 func holdSurge(v view, p plan.Plan, pod etcdcluster.Pod) *plan.Plan {
@@ -224,11 +241,13 @@ func awaitedBeforeSurge(v view) string {
 // keptSurge is the record that stays while the only member needs no replacement: that of a surge that has created its pod. Nil: there is none.
 func keptSurge(o etcdcluster.Observation) *state.Surge {
 	last, pod := o.State.Surge, o.PodFor(0)
-	if last != nil && last.Phase == state.SurgeComplete && pod != nil && pod.UID == last.Pod {
-		return last
+	if last == nil || last.Phase != state.SurgeComplete || pod == nil || pod.UID != last.Pod {
+		return nil
 	}
+	surge := *last
+	surge.ReplacesVolume = false // see recordReplacement
 
-	return nil
+	return &surge
 }
 
 // restartAfterSurge restarts the only member if it is not available, and a surge has created its pod. Its sidecar was started in a cluster of two

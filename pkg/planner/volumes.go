@@ -41,13 +41,19 @@ func refuseVolumes(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) *plan.Re
 // replaces those of a multi-member cluster, but no volume whose StorageClass stays and does not allow the expansion.
 func refuseVolume(c etcdcluster.Claim, etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, template etcdcluster.ClaimTemplate) *plan.Refusal {
 	switch {
-	case etcd.Spec.Replicas == 1 && !helper.UsesSurge(etcd), etcd.Spec.Replicas == 0:
-		return refuse(c, etcd, template)
 	case etcd.Spec.Replicas > 1 && volumeCause("", etcd, o, c) == "":
 		return refuseExpansion(c, etcd, template)
-	default:
+	case etcd.Spec.Replicas > 1, replacesVolumes(etcd, o):
 		return refuseSmaller(c, etcd, o, template)
+	default:
+		return refuse(c, etcd, template)
 	}
+}
+
+// replacesVolumes is true if a surge replaces the volume of the only member, so that it can have another class or a smaller size. A hibernated member
+// gets it after the wake-up.
+func replacesVolumes(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) bool {
+	return helper.UsesSurge(etcd) && (etcd.Spec.Replicas == 1 || helper.IsHibernated(etcd) && etcdcluster.LastSize(o) == 1)
 }
 
 // walBytes is the space for the write-ahead log: etcd keeps five files of 64 MiB, and allocates the next one.
