@@ -115,7 +115,7 @@ func guard(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) (plan.Plan, bool
 	if refusal := refuseVolumes(etcd, o); refusal != nil && !o.State.Surge.IsActive() && !o.State.Migration.IsActive() { // both end, whatever the database needs by now
 		return plan.Plan{Stage: plan.StageRefused, Reason: "the spec cannot be rolled out", Refusal: refusal}, true
 	}
-	if missing := etcdcluster.MissingSecrets(o); len(missing) > 0 && etcd.Spec.Replicas > 0 {
+	if missing := etcdcluster.MissingSecrets(o); len(missing) > 0 && etcd.Spec.Replicas > 0 && !isOfSurge(etcd, o) {
 		return plan.Plan{Stage: plan.StageWaitForSecrets, Reason: "nothing starts before its secrets exist", WaitsFor: strings.Join(missing, "; ")}, true
 	}
 

@@ -7,6 +7,7 @@ package planner
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/utils/ptr"
@@ -93,6 +94,15 @@ func isNewerThanSurge(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) bool 
 	accepted := o.State.Accepted
 
 	return accepted != nil && accepted.Spec != nil && etcd.Generation != accepted.Generation
+}
+
+// isOfSurge is true for the generation with which a surge in progress is rendered. It does not wait for missing Secrets: two voting members tolerate no
+// failure, and the end of the surge needs at most one new pod. That pod waits for the Secrets. If an operation is requested, the Secrets would be read
+// again for another rendering. The surge then continues with the last accepted generation.
+func isOfSurge(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) bool {
+	accepted := o.State.Accepted
+
+	return o.State.Surge.IsActive() && accepted != nil && accepted.Generation == etcd.Generation && !helper.IsReconcileRequested(etcd)
 }
 
 // isAppliedInSurge is true for a newer generation that does not wait for the end of the surge. Before the temporary member votes, a generation that is
@@ -217,12 +227,14 @@ func abortion(v view, p plan.Plan) (string, bool) {
 	if temporary.Listed != nil && !temporary.Listed.Learner {
 		return "", false
 	}
-	waited := v.now.Sub(p.Surge.Since)
+	waited, missing := v.now.Sub(p.Surge.Since), etcdcluster.MissingSecrets(v.o)
 	switch {
 	case v.etcd.Spec.Replicas != 1, isNewerThanSurge(v.etcd, v.o) && !isCompatibleWithSurge(v.etcd, v.o):
 		return "", true
 	case v.o.StatefulSet.GenerationObserved() && pod != nil && !pod.Deleting && surgeCause(v.etcd, v.o, *pod, v.now) == "":
 		return "", true
+	case len(missing) > 0:
+		return strings.Join(missing, "; "), true
 	case waited >= etcdcluster.MemberStartTimeout && temporary.Pod != nil && (temporary.Pod.Unschedulable != "" || temporary.Pod.ImagePullError() != ""):
 		return temporary.Pod.WaitingReason(), true
 	case waited >= surgeTimeout:
@@ -251,6 +263,7 @@ func join(v view, p plan.Plan, joining etcdcluster.Member) plan.Plan {
 	if p.WaitsFor == "" {
 		p.WaitsFor = "member " + joining.Name + " to vote"
 	}
+	p.WaitsFor = strings.Join(append([]string{p.WaitsFor}, etcdcluster.MissingSecrets(v.o)...), "; ")
 
 	return p
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
@@ -421,6 +422,48 @@ var _ = Describe("Surge", func() {
 		s.run()
 		s.expectDone()
 		Expect(s.Objects.ClaimFor(0).Requested).To(BeEquivalentTo(32 << 30))
+	})
+
+	DescribeTable("ends although a Secret is missing", func(phase state.SurgePhase, image string) {
+		s := running(withStore)
+		changeImage(s)
+		s.runUntil(func() bool {
+			return s.Objects.State.Surge != nil && s.Objects.State.Surge.Phase == phase && s.Member(1) != nil
+		})
+		s.inject("Secret server is deleted", func() {
+			s.Objects.Secrets = []etcdcluster.Secret{{Name: "server", Uses: []helper.SecretUse{{Name: "server", Field: "spec.etcd.clientUrlTls.serverTLSSecretRef", Keys: []string{"tls.key"}}}}}
+		})
+		s.run()
+		Expect(s.violations()).To(BeEmpty())
+		Expect(s.Members).To(HaveLen(1))
+		Expect(s.Objects.State.Surge.IsActive()).To(BeFalse())
+		Expect(s.Objects.PodFor(0).Containers[0].Image).To(Equal(image))
+		Expect(s.result.Newest.Plan.WaitsFor).To(ContainSubstring("Secret server, named by spec.etcd.clientUrlTls.serverTLSSecretRef"))
+		s.inject("Secret server exists again", func() { s.Objects.Secrets = nil })
+		s.idleTicks = 200 // an aborted surge is tried again after ten minutes
+		s.run()
+		s.expectDone()
+	},
+		Entry("by an abort before the second member votes", state.SurgeJoin, "v1"),
+		Entry("before the first member is removed", state.SurgeReplace, "v2"),
+		Entry("before the volume of the first member is replaced", state.SurgeDiscard, "v2"),
+		Entry("before the first member joins again", state.SurgeReturn, "v2"),
+		Entry("before the second member is removed", state.SurgeEnd, "v2"),
+	)
+
+	It("names the missing Secret without which the first member does not start again", func() {
+		s := running(withStore)
+		changeImage(s)
+		s.runUntil(func() bool { return s.Objects.State.Surge != nil && s.Objects.State.Surge.Phase == state.SurgeReturn })
+		o := s.Observe()
+		o.Secrets = []etcdcluster.Secret{{Name: "server", Uses: []helper.SecretUse{{Name: "server", Field: "spec.etcd.clientUrlTls.serverTLSSecretRef"}}}}
+		Expect(planner.For(s.Etcd.DeepCopy(), o, s.Now()).WaitsFor).To(And(HavePrefix("pod main-0"), ContainSubstring("; Secret server, named by spec.etcd.clientUrlTls.serverTLSSecretRef, does not exist")))
+		requested := s.Etcd.DeepCopy()
+		metav1.SetMetaDataAnnotation(&requested.ObjectMeta, "druid.gardener.cloud/operation", "reconcile")
+		Expect(planner.For(requested, o, s.Now()).Stage).To(Equal(plan.StageWaitForSecrets), "its acceptance would read the Secrets again")
+		s.inject("spec.etcd.image changes again, and a Secret is missing", func() { s.image = "v3" })
+		p := planner.For(s.Etcd.DeepCopy(), o, s.Now())
+		Expect(p.Stage).To(Equal(plan.StageWaitForSecrets), "a newer generation waits for its Secrets")
 	})
 
 	DescribeTable("waits while the second voting member is away, and continues", func(phase state.SurgePhase) {
