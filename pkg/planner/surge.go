@@ -67,6 +67,9 @@ func planSurge(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Tim
 	if isPaused := !v.isQuorate() && recorded.Phase != state.SurgeDiscard; recorded.Paused != isPaused {
 		recorded.Paused, recorded.Since = isPaused, now
 	}
+	if recorded.ReadyAt.IsZero() && o.ManagedResource.IsApplied() && (recorded.Phase == state.SurgeReplace || recorded.Phase == state.SurgeEnd) {
+		recorded.ReadyAt = now
+	}
 	if decided, is := firstDecision(v, p, haltOnClusterIDMismatch, restartStoppedFirst, withoutQuorum); is {
 		return decided
 	}
@@ -215,7 +218,7 @@ func joinTemporary(v view, p plan.Plan) plan.Plan {
 
 // nextPhase records the next phase. Its rendering is applied before anything of it is done.
 func nextPhase(v view, p plan.Plan, phase state.SurgePhase, reason string) plan.Plan {
-	p.Surge.Phase, p.Surge.Since = phase, v.now
+	p.Surge.Phase, p.Surge.Since, p.Surge.ReadyAt = phase, v.now, time.Time{}
 	p.Reason, p.WaitsFor = v.quorumStatus()+"; "+reason, "this to be recorded"
 
 	return p
@@ -354,8 +357,10 @@ func removeSurgeMember(v view, p plan.Plan, leaving, staying etcdcluster.Member)
 		p.Step = plan.MoveLeader{Meta: plan.Meta{Object: pod.Name, UID: pod.UID}, To: staying.ID(), ToName: staying.Name}
 	case v.leader() == nil:
 		p.WaitsFor = "a leader"
-	case v.now.Before(p.Surge.Since.Add(serviceDelay)):
-		p.WaitsFor, p.RequeueAfter = "all nodes to send new connections only to "+staying.Name, p.Surge.Since.Add(serviceDelay).Sub(v.now)
+	case p.Surge.ReadyAt.IsZero():
+		p.WaitsFor = applied(v.o.ManagedResource)
+	case v.now.Before(p.Surge.ReadyAt.Add(serviceDelay)):
+		p.WaitsFor, p.RequeueAfter = "all nodes to send new connections only to "+staying.Name, p.Surge.ReadyAt.Add(serviceDelay).Sub(v.now)
 	case v.o.Defragmentation != "":
 		p.WaitsFor = "EtcdOpsTask " + v.o.Defragmentation + " to end"
 	default:

@@ -451,6 +451,31 @@ var _ = Describe("Surge", func() {
 		Entry("before the second member is removed", state.SurgeEnd, "v2"),
 	)
 
+	It("removes a member five seconds after the client Service is applied", func() {
+		s := running(withStore)
+		changeImage(s)
+		s.runUntil(func() bool {
+			return s.Objects.State.Surge != nil && s.Objects.State.Surge.Phase == state.SurgeReplace && s.Leader == s.Member(1).ID && s.Objects.PodFor(0).Refreshed != ""
+		})
+		o := s.Observe()
+		surge := *o.State.Surge
+		o.State.Surge = &surge
+		surge.ReadyAt, o.ManagedResource.GenerationObserved = time.Time{}, false
+		later := s.Now().Add(time.Minute)
+		p := planner.For(s.Etcd.DeepCopy(), o, later)
+		Expect(p.Step).To(BeNil())
+		Expect(p.WaitsFor).To(Equal("ManagedResource druid-main to be applied"))
+		Expect(p.Surge.ReadyAt).To(BeZero())
+		o.ManagedResource.GenerationObserved = true
+		p = planner.For(s.Etcd.DeepCopy(), o, later)
+		Expect(p.Step).To(BeNil())
+		Expect(p.WaitsFor).To(Equal("all nodes to send new connections only to main-1"))
+		Expect(p.RequeueAfter).To(Equal(5 * time.Second))
+		surge.ReadyAt = p.Surge.ReadyAt
+		Expect(planner.For(s.Etcd.DeepCopy(), o, later.Add(4*time.Second)).RequeueAfter).To(Equal(time.Second))
+		Expect(planner.For(s.Etcd.DeepCopy(), o, later.Add(5*time.Second)).Step).To(BeAssignableToTypeOf(plan.RemoveMember{}))
+	})
+
 	It("names the missing Secret without which the first member does not start again", func() {
 		s := running(withStore)
 		changeImage(s)

@@ -41,6 +41,9 @@ type Surge struct {
 	Phase SurgePhase `json:"phase"`
 	// Since is when the phase began, or when it continued after a quorum was missing.
 	Since time.Time `json:"since"`
+	// ReadyAt is when the manifests of the phase were applied, and the client Service selected only the member that stays. Zero: not yet, or the phase
+	// removes no member.
+	ReadyAt time.Time `json:"readyAt,omitzero"`
 	// Paused is true while a quorum is missing. All members then have their advertised URLs, so that they can start again.
 	Paused bool `json:"paused,omitempty"`
 	// Cause is why the member is replaced, as a part of a sentence.
