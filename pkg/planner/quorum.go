@@ -54,10 +54,10 @@ func withoutQuorum(v view, p plan.Plan) (plan.Plan, bool) {
 
 		return p, true
 	}
-	if member := unhealthyToReplace(v, func(pod etcdcluster.Pod) bool { return isUnavailable(pod, v.now) }); member != nil {
+	if member := unhealthyToReplace(v, func(pod etcdcluster.Pod) bool { return isUnavailable(pod, v.now) && !awaitsOther(v, pod) }); member != nil {
 		p.Stage = plan.StageReplacePod
 		p.Reason = fmt.Sprintf("%s; no member is healthy, so replacing %s is safe", v.quorumStatus(), member.Pod.Name)
-		if waits := heldByStore(p, v.etcd, v.o, *member.Pod, v.now); waits != nil && len(v.members) == 1 {
+		if waits := heldByStore(p, v.etcd, v.o, *member.Pod, v.now); waits != nil && (len(v.members) == 1 || v.o.State.Surge.IsActive() && v.size == 1) {
 			return *waits, true
 		}
 		p.Step = deletePod(*member.Pod)

@@ -40,6 +40,8 @@ const (
 	maxSurgeLag = 500
 	// surgeTimeout is how long the temporary member may take to vote.
 	surgeTimeout = 10 * time.Minute
+	// sidecarPromotionTime is how long etcd of a learner runs before its sidecar may promote it. The first attempt is about 25 seconds after the start.
+	sidecarPromotionTime = 15 * time.Second
 	// surgeRetryPeriod is the time after which an aborted surge is tried again with the same pod template.
 	surgeRetryPeriod = 10 * time.Minute
 )
@@ -56,19 +58,12 @@ func planSurge(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Tim
 	if len(o.Etcd.MemberList) == 0 && !votesTwice(v) {
 		v.size = 1
 	}
-	recorded := *o.State.Surge
-	p := plan.Plan{Stage: plan.StageSurge, Render: true, Replicas: surgeSize, ClusterSize: surgeSize, PodSize: 1, Surge: &recorded, PollMembers: true}
+	p := plan.Plan{Stage: plan.StageSurge, Render: true, Replicas: surgeSize, ClusterSize: surgeSize, PodSize: 1, Surge: surgeToRecord(v), PollMembers: true}
 	if decided, is := deleteInspection(v, p); is {
 		return decided
 	}
-	if recorded.Phase == state.SurgeCleanUp {
+	if p.Surge.Phase == state.SurgeCleanUp {
 		return cleanUpSurge(v, p)
-	}
-	if isPaused := !v.isQuorate() && recorded.Phase != state.SurgeDiscard; recorded.Paused != isPaused {
-		recorded.Paused, recorded.Since = isPaused, now
-	}
-	if recorded.ReadyAt.IsZero() && o.ManagedResource.IsApplied() && (recorded.Phase == state.SurgeReplace || recorded.Phase == state.SurgeEnd) {
-		recorded.ReadyAt = now
 	}
 	if decided, is := firstDecision(v, p, haltOnClusterIDMismatch, restartStoppedFirst, withoutQuorum); is {
 		return decided
@@ -78,7 +73,7 @@ func planSurge(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Tim
 
 		return p
 	}
-	switch recorded.Phase {
+	switch p.Surge.Phase {
 	case state.SurgeJoin:
 		return joinTemporary(v, p)
 	case state.SurgeReplace:
@@ -90,6 +85,23 @@ func planSurge(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Tim
 	default:
 		return endSurge(v, p)
 	}
+}
+
+// surgeToRecord returns the surge that is in progress. While no quorum is healthy, it is paused: the kubelet then restores the configuration. It contains
+// when the manifests of a phase that removes a member were applied.
+func surgeToRecord(v view) *state.Surge {
+	surge := *v.o.State.Surge
+	if surge.Phase == state.SurgeCleanUp {
+		return &surge
+	}
+	if isPaused := !v.isQuorate() && surge.Phase != state.SurgeDiscard; surge.Paused != isPaused {
+		surge.Paused, surge.Since = isPaused, v.now
+	}
+	if surge.ReadyAt.IsZero() && v.o.ManagedResource.IsApplied() && (surge.Phase == state.SurgeReplace || surge.Phase == state.SurgeEnd) {
+		surge.ReadyAt = v.now
+	}
+
+	return &surge
 }
 
 // isNewerThanSurge is true for a generation that is newer than the one with which the surge is rendered, if that one can be rendered again.
@@ -112,8 +124,8 @@ func isOfSurge(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) bool {
 // not compatible aborts the surge, and another one replaces the temporary member. Later, a generation may correct what prevents a member from starting.
 func isAppliedInSurge(v view) bool {
 	switch surge := v.o.State.Surge; {
-	case surge.Phase == state.SurgeJoin:
-		return !votesTwice(v)
+	case surge.Phase == state.SurgeJoin && !votesTwice(v):
+		return true
 	case surge.Phase == state.SurgeReturn, surge.Phase == state.SurgeCleanUp, surge.Paused, !v.isQuorate():
 		return isCompatibleWithSurge(v.etcd, v.o)
 	default:
@@ -171,7 +183,20 @@ func votesTwice(v view) bool {
 	recorded := v.o.State.Evidence
 	isRecorded := recorded != nil && slices.ContainsFunc(recorded.Voters, func(voter state.Voter) bool { return voter.Name == temporary.Name })
 
-	return isRecorded || v.o.State.Surge.Phase == state.SurgeReplace || temporary.Endpoint != nil && temporary.Endpoint.Reachable && !temporary.Endpoint.Learner
+	return isRecorded || v.o.State.Surge.MayVote || v.o.State.Surge.Phase == state.SurgeReplace || temporary.Endpoint != nil && temporary.Endpoint.Reachable && !temporary.Endpoint.Learner
+}
+
+// isStartedAlone is true for the pod of the first member whose sidecar was started in a cluster of one member.
+func isStartedAlone(pod etcdcluster.Pod, surge *state.Surge) bool {
+	return pod.UID == surge.Pod && (surge.Phase != state.SurgeEnd || surge.Revision != "")
+}
+
+// awaitsOther is true for a pod in which etcd runs while two members may vote: it becomes healthy as soon as the other member does. Its sidecar was
+// started in a cluster of one member.
+func awaitsOther(v view, pod etcdcluster.Pod) bool {
+	surge := v.o.State.Surge
+
+	return surge.IsActive() && v.size > 1 && pod.IsRunning() && isStartedAlone(pod, surge)
 }
 
 // restartStoppedFirst deletes the pod of the first member if its etcd has stopped while two members vote. The sidecar was started in a cluster of
@@ -180,7 +205,7 @@ func votesTwice(v view) bool {
 func restartStoppedFirst(v view, p plan.Plan) (plan.Plan, bool) {
 	first := v.members[0]
 	pod := first.Pod
-	if pod == nil || pod.Deleting || pod.Ready || pod.UID != p.Surge.Pod || first.IsHealthy() || !votesTwice(v) {
+	if pod == nil || pod.Deleting || pod.Ready || !isStartedAlone(*pod, p.Surge) || first.IsHealthy() || !votesTwice(v) {
 		return p, false
 	}
 	if pod.Restarts(etcdcluster.ContainerEtcd) == p.Surge.Restarts && pod.IsRunning() {
@@ -213,12 +238,15 @@ func joinTemporary(v view, p plan.Plan) plan.Plan {
 		return nextPhase(v, p, state.SurgeEnd, reason)
 	}
 
+	p.Surge.MayVote = isRunningLearner(temporary) && v.now.Sub(temporary.Pod.RunsSince(etcdcluster.ContainerEtcd)) >= sidecarPromotionTime
+
 	return join(v, p, temporary)
 }
 
 // nextPhase records the next phase. Its rendering is applied before anything of it is done.
 func nextPhase(v view, p plan.Plan, phase state.SurgePhase, reason string) plan.Plan {
 	p.Surge.Phase, p.Surge.Since, p.Surge.ReadyAt = phase, v.now, time.Time{}
+	p.Surge.MayVote = p.Surge.MayVote && (phase == state.SurgeReplace || phase == state.SurgeEnd)
 	p.Reason, p.WaitsFor = v.quorumStatus()+"; "+reason, "this to be recorded"
 
 	return p
@@ -283,6 +311,7 @@ func promoteSurgeLearner(v view, p plan.Plan, m etcdcluster.Member) (plan.Plan, 
 	}
 	p.Reason = fmt.Sprintf("%s; learner %s lacks %d entries of the log, and its promotion results in %d of %d healthy with a quorum of %d: allowed",
 		v.quorumStatus(), m.Name, lag, v.healthy+1, v.size+1, etcdcluster.QuorumOf(v.size+1))
+	p.Surge.MayVote = true // recorded before the step
 	p.Step = plan.PromoteMember{Meta: plan.Meta{Object: m.Pod.Name, UID: m.Pod.UID}, Member: m.Endpoint.MemberID, MaxLag: maxSurgeLag}
 
 	return p, true

@@ -451,6 +451,97 @@ var _ = Describe("Surge", func() {
 		Entry("before the second member is removed", state.SurgeEnd, "v2"),
 	)
 
+	Context("when no member responds", func() {
+		// unreachable returns the observation of a surge in which etcd of main-0 runs, and main-1 has failed. Only the record of the operator shows which
+		// members vote.
+		unreachable := func(s *scenario) etcdcluster.Observation {
+			o := s.Observe()
+			surge := *o.State.Surge
+			o.State.Surge, o.State.Evidence, o.Etcd = &surge, nil, etcdcluster.EtcdResponses{Queried: true, MemberListError: "timeout"}
+			o.Pods = o.Pods[:1]
+			pod := &o.Pods[0]
+			pod.Ready, pod.ContainersReady, pod.ReadyChangedAt = false, false, s.Now()
+
+			return o
+		}
+		stopped := func(o etcdcluster.Observation) etcdcluster.Observation {
+			o.Pods[0].Containers = append([]etcdcluster.Container(nil), o.Pods[0].Containers...)
+			o.Pods[0].Containers[0].Restarts++
+
+			return o
+		}
+		joining := func(change func(*scenario)) *scenario {
+			s := running(withStore)
+			change(s)
+			changeImage(s)
+			s.runUntil(func() bool { return s.Objects.State.Surge.IsActive() && s.Member(1) != nil })
+
+			return s
+		}
+		step := func(s *scenario, o etcdcluster.Observation, later time.Duration) plan.Step {
+			return planner.For(s.Etcd.DeepCopy(), o, s.Now().Add(later)).Step
+		}
+
+		It("treats both as voting members after it has promoted the second one", func() {
+			s := joining(func(*scenario) {})
+			Expect(s.Objects.State.Surge.MayVote).To(BeFalse())
+			Expect(step(s, stopped(unreachable(s)), 0)).To(BeNil(), "one member votes, and its sidecar may restart etcd")
+			s.runUntil(func() bool { return s.steps["PromoteMember"] > 0 })
+			Expect(s.Objects.State.Surge).To(And(HaveField("Phase", state.SurgeJoin), HaveField("MayVote", true)))
+			Expect(step(s, stopped(unreachable(s)), 0)).To(And(BeAssignableToTypeOf(plan.DeletePod{}), HaveField("Object", "main-0")))
+			Expect(step(s, unreachable(s), time.Hour)).To(BeNil(), "etcd of main-0 runs, and waits for main-1")
+			s.runUntil(func() bool { return s.Objects.State.Surge.Phase == state.SurgeDiscard })
+			Expect(s.Objects.State.Surge.MayVote).To(BeFalse())
+			s.runUntil(func() bool { return s.Objects.State.Surge.Phase == state.SurgeEnd })
+			Expect(s.Objects.State.Surge.MayVote).To(BeTrue())
+		})
+
+		It("treats both as voting members when the sidecar may have promoted the second one", func() {
+			s := joining(func(s *scenario) { s.CatchUpTicks = 1000 })
+			s.runUntil(func() bool { return s.Now().Sub(s.Objects.PodFor(1).RunsSince("etcd")) >= 15*time.Second })
+			s.runFor(1)
+			Expect(s.steps).NotTo(HaveKey("PromoteMember"))
+			Expect(s.Objects.State.Surge.MayVote).To(BeTrue())
+			Expect(step(s, stopped(unreachable(s)), 0)).To(And(BeAssignableToTypeOf(plan.DeletePod{}), HaveField("Object", "main-0")))
+			s.inject("a newer generation replaces the learner", func() { s.image = "v3" })
+			s.runUntil(func() bool { return s.steps["DeletePod"] > 0 })
+			s.runFor(2)
+			Expect(s.Objects.State.Surge.MayVote).To(BeFalse(), "the learner does not run any more")
+		})
+
+		It("applies a generation that may correct why no member starts", func() {
+			s := joining(func(*scenario) {})
+			s.runUntil(func() bool { return s.steps["PromoteMember"] > 0 })
+			o := unreachable(s)
+			s.inject("spec.etcd.image changes", func() { s.image = "v3" })
+			Expect(planner.For(s.Etcd.DeepCopy(), o, s.Now()).Stage).NotTo(Equal(plan.StageWaitForSurge))
+			s.inject("spec.replicas changes", func() { s.Etcd.Spec.Replicas = 3 })
+			Expect(planner.For(s.Etcd.DeepCopy(), o, s.Now()).Stage).To(Equal(plan.StageWaitForSurge))
+		})
+
+		It("waits for the store before it replaces the only voting member", func() {
+			s := joining(func(*scenario) {})
+			o := unreachable(s)
+			o.FullSnapshotLease.RenewTime, o.DeltaSnapshotLease.RenewTime = s.Now().Add(-time.Hour), s.Now().Add(-time.Hour)
+			p := planner.For(s.Etcd.DeepCopy(), o, s.Now().Add(90*time.Second))
+			Expect(p.Step).To(BeNil())
+			Expect(p.WaitsFor).To(ContainSubstring("the store may be unreachable"))
+			Expect(step(s, o, 2*time.Minute)).To(BeAssignableToTypeOf(plan.DeletePod{}))
+		})
+
+		It("deletes no pod whose sidecar was started in a cluster of two members", func() {
+			s := running(withStore)
+			s.Objects.PodFor(0).Containers[0].Restarts = 3
+			changeImage(s)
+			s.runUntil(func() bool { return s.Objects.State.Surge.IsActive() && s.Objects.State.Surge.Phase == state.SurgeEnd })
+			Expect(s.Objects.State.Surge.Restarts).To(BeEquivalentTo(3))
+			o := unreachable(s)
+			o.State.Evidence = &state.Evidence{Voters: []state.Voter{{Name: "main-0"}, {Name: "main-1"}}}
+			Expect(step(s, o, 0)).To(BeNil())
+			Expect(step(s, stopped(o), 0)).To(BeNil())
+		})
+	})
+
 	It("removes a member five seconds after the client Service is applied", func() {
 		s := running(withStore)
 		changeImage(s)

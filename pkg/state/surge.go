@@ -55,6 +55,9 @@ type Surge struct {
 	Claim types.UID `json:"claim,omitempty"`
 	// Restarts is the number of restarts of etcd in that pod before the surge. A higher number means that its sidecar has checked its data again.
 	Restarts int32 `json:"restarts,omitempty"`
+	// MayVote is true before the operator promotes the second voting member, and before the sidecar of the temporary member may promote that. Without the
+	// member list, both members then count as voting members, until one of them is removed.
+	MayVote bool `json:"mayVote,omitempty"`
 	// ReplacesVolume is true if the spec requests a volume that no expansion provides.
 	ReplacesVolume bool `json:"replacesVolume,omitempty"`
 	// Error is why the surge was aborted. Empty: it was not, or its cause has gone.
