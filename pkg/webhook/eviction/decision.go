@@ -18,6 +18,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 // Request is a request to evict a pod, with the objects on which the decision depends.
@@ -30,7 +31,9 @@ type Request struct {
 	Etcd *druidv1alpha1.Etcd
 	// Temporary is the pod of the temporary second member. Nil: it does not exist.
 	Temporary *corev1.Pod
-	// Node is the node of the pod. Nil: it does not exist. The decision needs it only if Temporary is set.
+	// Surge is the record of the surge that is in progress, or of the last one. Nil: there is none.
+	Surge *state.Surge
+	// Node is the node of the pod. Nil: it does not exist. The decision needs it only if a surge may have replaced the pod.
 	Node *corev1.Node
 	// Time is the current time.
 	Time time.Time
@@ -115,13 +118,31 @@ func isMember(pod *corev1.Pod) bool {
 		pod.Labels[druidv1alpha1.LabelComponentKey] == druidv1alpha1.ComponentNameStatefulSet
 }
 
-// isReplacement is true for a pod that a surge has created in place of another one with the same name. It is younger than the temporary member.
+// replacedTime is how long after the last phase of a surge has begun a request concerns the pod that the surge has replaced. A client repeats a
+// rejected eviction within seconds.
+const replacedTime = 5 * time.Minute
+
+// isReplacement is true for a pod that a surge has created in place of another one with the same name. It is true while the temporary member exists, and
+// for replacedTime.
 //
 // A client that drains a node repeats a rejected eviction with the name of the pod only. It would evict the new pod on another node, and cause one
 // surge after the other. It considers a pod that is not found as evicted. If the new node is drained too, the eviction concerns the new pod.
 func isReplacement(r Request) bool {
-	return r.UID == "" && r.Temporary != nil && r.Temporary.UID != r.Pod.UID &&
-		r.Temporary.CreationTimestamp.Before(&r.Pod.CreationTimestamp) && acceptsPod(r.Node, r.Pod)
+	return r.UID == "" && (isYoungerThanTemporary(r) || isOfRecentSurge(r)) && acceptsPod(r.Node, r.Pod)
+}
+
+func isYoungerThanTemporary(r Request) bool {
+	return r.Temporary != nil && r.Temporary.UID != r.Pod.UID && r.Temporary.CreationTimestamp.Before(&r.Pod.CreationTimestamp)
+}
+
+// isOfRecentSurge is true if the operator has recorded the pod as the new one of a surge that has ended or is about to.
+func isOfRecentSurge(r Request) bool {
+	surge := r.Surge
+	if surge == nil || surge.Pod != r.Pod.UID || surge.Revision != "" || r.Time.Sub(surge.Since) > replacedTime {
+		return false
+	}
+
+	return surge.Phase == state.SurgeEnd || surge.Phase == state.SurgeCleanUp || surge.Phase == state.SurgeComplete
 }
 
 // acceptsPod is false for a node that is cordoned or has a taint that the pod does not tolerate, as a node that is drained.

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/webhook/eviction"
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
@@ -64,6 +65,11 @@ func annotated(value string) func(*corev1.Pod) {
 
 func requested(ago time.Duration) func(*corev1.Pod) {
 	return annotated(now.Add(-ago).Format(time.RFC3339))
+}
+
+// completed returns the record of a surge that has created a pod, and whose last phase began some time ago.
+func completed(pod types.UID, ago time.Duration) *state.Surge {
+	return &state.Surge{Phase: state.SurgeComplete, Pod: pod, Since: now.Add(-ago)}
 }
 
 var _ = Describe("Decide", func() {
@@ -147,5 +153,25 @@ var _ = Describe("Decide", func() {
 		Entry("but not before the first member is replaced", func(r *eviction.Request) { created(time.Hour)(r.Pod) }, int32(429)),
 		Entry("but not for the temporary member itself", func(r *eviction.Request) { r.Pod = r.Temporary }, int32(429)),
 		Entry("but not without a surge", func(r *eviction.Request) { r.Temporary = nil }, int32(429)),
+		Entry("after the temporary member is deleted", func(r *eviction.Request) { r.Temporary, r.Surge = nil, completed(r.Pod.UID, 5*time.Minute) }, int32(404)),
+		Entry("while the temporary member is being deleted", func(r *eviction.Request) {
+			r.Temporary, r.Surge = nil, completed(r.Pod.UID, time.Minute)
+			r.Surge.Phase = state.SurgeCleanUp
+		}, int32(404)),
+		Entry("but not long after the surge", func(r *eviction.Request) {
+			r.Temporary, r.Surge = nil, completed(r.Pod.UID, 5*time.Minute+time.Second)
+		}, int32(429)),
+		Entry("but not if the surge has created another pod", func(r *eviction.Request) { r.Temporary, r.Surge = nil, completed("another", time.Minute) }, int32(429)),
+		Entry("but not if the surge was aborted", func(r *eviction.Request) {
+			r.Temporary, r.Surge = nil, completed(r.Pod.UID, time.Minute)
+			r.Surge.Phase = state.SurgeAborted
+		}, int32(429)),
+		Entry("but not if the surge ends without a replacement", func(r *eviction.Request) {
+			r.Temporary, r.Surge = nil, completed(r.Pod.UID, time.Minute)
+			r.Surge.Phase, r.Surge.Revision = state.SurgeCleanUp, "revision"
+		}, int32(429)),
+		Entry("but not after the surge if the new node is cordoned", func(r *eviction.Request) {
+			r.Temporary, r.Surge, r.Node.Spec.Unschedulable = nil, completed(r.Pod.UID, time.Minute), true
+		}, int32(429)),
 	)
 })

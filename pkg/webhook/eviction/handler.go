@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"time"
 
+	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -23,6 +24,7 @@ import (
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 // Handler handles admission requests for the eviction of pods.
@@ -107,12 +109,27 @@ func (h *Handler) read(ctx context.Context, key client.ObjectKey, eviction polic
 		return request, nil
 	}
 	temporary := client.ObjectKey{Namespace: key.Namespace, Name: helper.PodName(request.Etcd, 1)}
-	if request.Temporary, err = get(ctx, h.Client, temporary, &corev1.Pod{}); err != nil || request.Temporary == nil {
+	if request.Temporary, err = get(ctx, h.Client, temporary, &corev1.Pod{}); err != nil {
+		return request, err
+	}
+	if request.Surge, err = h.surge(ctx, request.Etcd); err != nil || request.Temporary == nil && !isOfRecentSurge(request) {
 		return request, err
 	}
 	request.Node, err = get(ctx, h.Nodes, client.ObjectKey{Name: request.Pod.Spec.NodeName}, &corev1.Node{})
 
 	return request, err
+}
+
+// surge returns the record of the surge that is in progress, or of the last one. Nil: there is none.
+func (h *Handler) surge(ctx context.Context, etcd *druidv1alpha1.Etcd) (*state.Surge, error) {
+	key := client.ObjectKey{Namespace: etcd.Namespace, Name: helper.ManagedResourceName(etcd)}
+	managedResource, err := get(ctx, h.Client, key, &resourcesv1alpha1.ManagedResource{})
+	if err != nil || managedResource == nil {
+		return nil, err
+	}
+	recorded, err := state.Decode(managedResource.Annotations)
+
+	return recorded.Surge, err
 }
 
 // get reads an object. Nil: it does not exist.

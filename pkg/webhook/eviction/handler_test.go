@@ -10,6 +10,7 @@ import (
 	"errors"
 	"time"
 
+	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	admissionv1 "k8s.io/api/admission/v1"
@@ -26,6 +27,7 @@ import (
 
 	"github.com/gardener/gardener-extension-etcd-druid/cmd/gardener-extension-etcd-druid/app"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/webhook/eviction"
 )
 
@@ -119,6 +121,18 @@ var _ = Describe("The webhook", func() {
 		Expect(annotationOf(ctx, h)).To(BeEmpty())
 	})
 
+	It("ends the drain of the node of the replaced pod after the temporary member is deleted", func(ctx SpecContext) {
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}}
+		annotations, err := state.State{Surge: completed("uid-of-test-0", time.Minute)}.Encode()
+		Expect(err).NotTo(HaveOccurred())
+		managedResource := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: "test-ns", Name: "druid-test", Annotations: annotations}}
+		h := handlerFor(interceptor.Funcs{}, singleMember(), podOf("test-0", created(time.Minute)), node, managedResource)
+		response := h.Handle(ctx, requestFor("test-0", nil))
+		Expect(response.Allowed).To(BeFalse())
+		Expect(response.Result.Code).To(BeEquivalentTo(404))
+		Expect(annotationOf(ctx, h)).To(BeEmpty())
+	})
+
 	It("allows other requests", func(ctx SpecContext) {
 		h := handlerFor(interceptor.Funcs{}, singleMember(), podOf("test-0"))
 		request := requestFor("test-0", nil)
@@ -148,6 +162,7 @@ var _ = Describe("The webhook", func() {
 		Entry("while it reads the pod", failGet("test-0"), nil),
 		Entry("while it reads the Etcd", failGet("Etcd"), nil),
 		Entry("while it reads the temporary member", failGet("test-1"), nil),
+		Entry("while it reads the record of the operator", failGet("druid-test"), nil),
 		Entry("while it reads the node", failGet("node-1"), nil),
 		Entry("while it annotates the pod", interceptor.Funcs{Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
 			return failure
