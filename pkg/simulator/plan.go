@@ -39,6 +39,10 @@ type Line struct {
 	Act string
 	// Step is the step that Act describes. Nil: none, or the manifests change.
 	Step plan.Step
+	// Before and After are the voting members before and after Step. Zero without a step.
+	Before, After Votes
+	// Gap is the longest time without a write that is expected because of Step.
+	Gap Gap
 	// Reason with the calculation of the quorum.
 	Reason string
 	// WaitsFor is what has to happen before the operator continues, and did not. Empty: nothing.
@@ -84,9 +88,16 @@ func Plan(in Input) ([]Line, error) {
 		s.add(Line{Act: act, Reason: "every member runs what the stage before renders"})
 	}
 	s.operator.OnStep = func(run *engine.Run, step plan.Step, reason string) func(error) {
-		s.add(Line{Stage: run.Plan.Stage, Act: plan.TraitsOf(step).Text, Step: step, Reason: reason})
+		before := s.operator.Cluster.votes()
+		s.add(Line{Stage: run.Plan.Stage, Act: plan.TraitsOf(step).Text, Step: step, Before: before, After: before, Reason: reason})
+		i := len(s.lines) - 1
 
-		return nil
+		return func(err error) {
+			if line := &s.lines[i]; err == nil {
+				line.After = s.operator.Cluster.votes()
+				line.Gap = gapOf(step, line.Before, line.After)
+			}
+		}
 	}
 
 	return s.run()

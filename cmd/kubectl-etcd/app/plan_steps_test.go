@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	gomegatypes "github.com/onsi/gomega/types"
@@ -20,6 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/yaml"
 
@@ -65,6 +67,7 @@ var _ = Describe("plan for a cluster that the operator has created", func() {
 		withVersion = func(version string) func(*druidv1alpha1.Etcd) {
 			return func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.Version = &version }
 		}
+		withSurge = func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.UpdateStrategy = new(druidv1alpha1.UpdateStrategySurge) }
 		hibernate = func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 0 }
 		expand    = func(etcd *druidv1alpha1.Etcd) { etcd.Spec.StorageCapacity = new(resource.MustParse("32Gi")) }
 		annotate  = func(key, value string) func(*druidv1alpha1.Etcd) {
@@ -82,7 +85,27 @@ var _ = Describe("plan for a cluster that the operator has created", func() {
 		Entry("for an unchanged manifest: none", planCase{steps: []any{"nothing: " + done}}),
 		Entry("for another label", planCase{
 			changed: func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Labels["role"] = "other" },
-			steps:   []any{step("delete pod main-0", "which a single member cannot avoid"), "end: " + done},
+			steps: []any{
+				And(step("delete pod main-0", "which a single member cannot avoid"), HaveSuffix("Voting members: 1 of 1 healthy, quorum 1, tolerance 0 -> 0 of 1 healthy, no quorum. Time without a write: 16s")),
+				"end: " + done,
+			},
+		}),
+		Entry("for another label with the update strategy Surge: the temporary second member, with the quorum calculation", planCase{
+			created: withSurge,
+			changed: func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Labels["role"] = "other" },
+			steps:   surgeSteps("its pod template has changed"),
+		}),
+		Entry("for another label, if Surge is the default of the operator", planCase{
+			given: func(k *kube.Cluster) {
+				managedResource, c := &resourcesv1alpha1.ManagedResource{}, k.Client(nil)
+				Expect(c.Get(context.Background(), client.ObjectKey{Namespace: k.Etcd.Namespace, Name: "druid-main"}, managedResource)).To(Succeed())
+				annotations, err := state.Update(managedResource.Annotations, func(s *state.State) { s.DefaultUpdateStrategy = "Surge" })
+				Expect(err).NotTo(HaveOccurred())
+				managedResource.Annotations = annotations
+				Expect(c.Update(context.Background(), managedResource)).To(Succeed())
+			},
+			changed: func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Labels["role"] = "other" },
+			steps:   surgeSteps("its pod template has changed"),
 		}),
 		Entry("for another label, although the reconciliation is suspended", planCase{
 			changed: func(etcd *druidv1alpha1.Etcd) {
@@ -195,6 +218,33 @@ var _ = Describe("plan for a cluster that the operator has created", func() {
 		}),
 	)
 })
+
+// surgeSteps are the paragraphs of a surge with this cause.
+func surgeSteps(cause string) []any {
+	const (
+		one, two    = "1 of 1 healthy, quorum 1, tolerance 0", "2 of 2 healthy, quorum 2, tolerance 0"
+		leaderMoves = "Voting members: " + two + ". Time without a write: 200ms"
+		joins       = "Voting members: " + one + " -> " + two + ". Time without a write: 200ms"
+		leaves      = "Voting members: " + two + " -> " + one + ". Time without a write: 200ms, and 1.2s for a client that is connected to the removed member"
+	)
+
+	return []any{
+		step("start a temporary second member", cause),
+		And(step("promote the learner in pod main-1", "allowed"), HaveSuffix(joins)),
+		step("update the configuration in pod main-0", "its sidecar adds no learner"),
+		And(step("transfer leadership from the member in pod main-0 to main-1", "after it has transferred the leadership"), HaveSuffix(leaderMoves)),
+		And(step("remove member main-0 from etcd", "allowed"), HaveSuffix(leaves)),
+		step("delete PersistentVolumeClaim main-main-0", "its volume and its pod are replaced"),
+		step("delete pod main-0", "its volume and its pod are replaced"),
+		And(step("promote the learner in pod main-0", "allowed"), HaveSuffix(joins)),
+		step("update the configuration in pod main-1", "its sidecar adds no learner"),
+		And(step("transfer leadership from the member in pod main-1 to main-0", "after it has transferred the leadership"), HaveSuffix(leaderMoves)),
+		And(step("remove member main-1 from etcd", "allowed"), HaveSuffix(leaves)),
+		step("delete PersistentVolumeClaim main-main-1", "its volume and its pod are deleted"),
+		step("reset Lease main-1", "its volume and its pod are deleted"),
+		"end: 1 of 1 healthy, and the member runs the latest rendered manifests",
+	}
+}
 
 // step matches the paragraph of a step whose reason contains a text.
 func step(act, reason string) gomegatypes.GomegaMatcher {

@@ -6,6 +6,7 @@ package report_test
 
 import (
 	"bytes"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -15,6 +16,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/cmd/kubectl-etcd/report"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/simulator"
 )
 
@@ -156,6 +158,42 @@ var _ = Describe("The text of a plan", func() {
 Nothing was done with main.
 `))
 	})
+
+	promotion := simulator.Line{
+		Act: "promote learner main-1", Step: plan.PromoteMember{}, Reason: "it has caught up",
+		Before: simulator.Votes{Healthy: 1, Voting: 1}, After: simulator.Votes{Healthy: 2, Voting: 2}, Gap: simulator.GapOfMembership,
+	}
+	DescribeTable("contains the quorum calculation and the expected time without a write", func(expected string, lines ...simulator.Line) {
+		text := &bytes.Buffer{}
+		Expect(report.Plan(text, "main", lines)).To(Succeed())
+		Expect(strings.Join(strings.Fields(text.String()), " ")).To(Equal(expected + " Nothing was done with main."))
+	},
+		Entry("of each step that changes them",
+			"1. promote learner main-1, because it has caught up. Voting members: 1 of 1 healthy, quorum 1, tolerance 0 -> 2 of 2 healthy, quorum 2, tolerance 0. Time without a write: 200ms "+
+				"2. move the leader, because main-0 leaves. Voting members: 2 of 2 healthy, quorum 2, tolerance 0. Time without a write: 200ms "+
+				"3. remove member main-0, because main-1 votes. Voting members: 2 of 2 healthy, quorum 2, tolerance 0 -> 1 of 1 healthy, quorum 1, tolerance 0. Time without a write: 200ms, and 1.2s for a client that is connected to the removed member "+
+				"4. delete claim main-main-0, because main-0 was removed "+
+				"Longest time without a write: 200ms, and 1.2s for a client that is connected to the removed member. Lowest tolerance: 0.",
+			promotion,
+			simulator.Line{Act: "move the leader", Step: plan.MoveLeader{}, Reason: "main-0 leaves", Before: simulator.Votes{Healthy: 2, Voting: 2}, After: simulator.Votes{Healthy: 2, Voting: 2}, Gap: simulator.GapOfMembership},
+			simulator.Line{Act: "remove member main-0", Step: plan.RemoveMember{}, Reason: "main-1 votes", Before: simulator.Votes{Healthy: 2, Voting: 2}, After: simulator.Votes{Healthy: 1, Voting: 1}, Gap: simulator.GapOfRemoval},
+			simulator.Line{Act: "delete claim main-main-0", Step: plan.DeleteClaim{}, Reason: "main-0 was removed", Before: simulator.Votes{Healthy: 1, Voting: 1}, After: simulator.Votes{Healthy: 1, Voting: 1}},
+		),
+		Entry("of a restart",
+			"1. delete pod main-0, because it is outdated. Voting members: 1 of 1 healthy, quorum 1, tolerance 0 -> 0 of 1 healthy, no quorum. Time without a write: 16s "+
+				"Longest time without a write: 16s. Meanwhile there is no quorum.",
+			simulator.Line{Act: "delete pod main-0", Step: plan.DeletePod{}, Reason: "it is outdated", Before: simulator.Votes{Healthy: 1, Voting: 1}, After: simulator.Votes{Voting: 1}, Gap: simulator.GapOfRestart},
+		),
+		Entry("of a rolling update",
+			"1. evict pod main-1, because it is outdated. Voting members: 3 of 3 healthy, quorum 2, tolerance 1 -> 2 of 3 healthy, quorum 2, tolerance 0. Time without a write: none "+
+				"Longest time without a write: none. Lowest tolerance: 0.",
+			simulator.Line{Act: "evict pod main-1", Step: plan.EvictPod{}, Reason: "it is outdated", Before: simulator.Votes{Healthy: 3, Voting: 3}, After: simulator.Votes{Healthy: 2, Voting: 3}},
+		),
+		Entry("not without a quorum",
+			"1. delete claim main-main-0, because it is restored",
+			simulator.Line{Act: "delete claim main-main-0", Step: plan.DeleteClaim{}, Reason: "it is restored", Before: simulator.Votes{Voting: 1}, After: simulator.Votes{Voting: 1}},
+		),
+	)
 })
 
 var _ = Describe("The text of decisions", func() {
