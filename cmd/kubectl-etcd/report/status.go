@@ -49,6 +49,8 @@ type Status struct {
 	Quorum  int `json:"quorum"`
 	// Progressing is the message of the operator about its current action.
 	Progressing string `json:"status"`
+	// Operation is the change of members that is in progress. Nil: there is none.
+	Operation *Operation `json:"operation,omitempty"`
 	// Generation is that of the Etcd. Observed is the newest generation that the operator reconciled. 0: none.
 	Generation int64 `json:"generation"`
 	Observed   int64 `json:"observedGeneration"`
@@ -156,6 +158,7 @@ func StatusFor(facts Facts) Status {
 		Unprotected: hasAnnotation(etcd, druidv1alpha1.DisableEtcdComponentProtectionAnnotation),
 		QuotaBytes:  quota.Value(),
 		Members:     membersOf(facts),
+		Operation:   operationOf(o),
 		Backups:     backupsOf(facts),
 		Unavailable: unavailableOf(o),
 	}
@@ -320,7 +323,11 @@ func snapshotOf(facts Facts, lease etcdcluster.Lease, conditionType druidv1alpha
 
 func membersOf(facts Facts) []Member {
 	var members []Member
-	for _, observed := range etcdcluster.MembersFor(facts.Canonical, facts.Observation) {
+	count := facts.Canonical.Spec.Replicas
+	if operationOf(facts.Observation) != nil {
+		count = max(count, facts.Observation.State.Size)
+	}
+	for _, observed := range etcdcluster.MembersOf(facts.Canonical, facts.Observation, count) {
 		member := Member{Name: observed.Name, Role: roleOf(observed), State: memberStateOf(facts, observed)}
 		if id := observed.ID(); id != 0 {
 			member.ID = etcdcluster.FormatID(id)

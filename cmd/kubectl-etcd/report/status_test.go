@@ -18,6 +18,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/simulator"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 var now = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -108,6 +109,49 @@ var _ = Describe("StatusFor", func() {
 			f.Etcd.Status.Members = []druidv1alpha1.EtcdMemberStatus{{Name: "main-0", Status: "NotReady", Reason: "ContainersNotReady"}}
 		}, "ContainersNotReady"),
 	)
+
+	Context("while the members change", func() {
+		BeforeEach(func() {
+			facts.Observation.Pods = append(facts.Observation.Pods, etcdcluster.Pod{Name: "main-1", Ordinal: 1, Phase: "Running", Ready: true})
+			facts.Observation.Etcd.Members = append(facts.Observation.Etcd.Members, etcdcluster.EndpointStatus{Ordinal: 1, Reachable: true, Healthy: true, MemberID: 0xcd, LeaderID: 0xab})
+			facts.Observation.Etcd.MemberList = []etcdcluster.ListedMember{{ID: 0xab, Name: "main-0"}, {ID: 0xcd, Name: "main-1"}}
+			facts.Observation.State.Size = 2
+		})
+
+		It("shows the phase of a surge with the quorum calculation, and the temporary member", func() {
+			facts.Observation.State.Surge = &state.Surge{Phase: state.SurgeReplace, Since: now.Add(-5 * time.Second), Cause: "its pod template has changed"}
+			status := report.StatusFor(facts)
+			Expect(status.Operation).To(Equal(&report.Operation{
+				Name: "Surge", Phase: "Replace", Since: now.Add(-5 * time.Second), Message: "the only member is replaced through a temporary second member, because its pod template has changed",
+				Quorum: "2 of 2 healthy, quorum 2, tolerance 0",
+			}))
+			Expect(status.Members).To(HaveLen(2))
+			Expect(status.Members[1]).To(And(HaveField("Name", "main-1"), HaveField("Role", "Voter")))
+			text := &bytes.Buffer{}
+			Expect(status.Text(text, false)).To(Succeed())
+			Expect(text.String()).To(ContainSubstring("OPERATION   Surge, phase Replace for 5s: the only member is replaced through a\n            temporary second member, because its pod template has changed\n            2 of 2 healthy, quorum 2, tolerance 0\n"))
+		})
+
+		It("shows no completed surge, and no unknown quorum", func() {
+			facts.Observation.State.Surge = &state.Surge{Phase: state.SurgeComplete}
+			Expect(report.StatusFor(facts).Operation).To(BeNil())
+			facts.Observation.State.Surge.Phase, facts.Observation.Etcd.MemberList = state.SurgeJoin, nil
+			Expect(report.StatusFor(facts).Operation).To(And(HaveField("Phase", "Join"), HaveField("Quorum", "")))
+		})
+
+		DescribeTable("shows a scale-in", func(removing bool, phase string) {
+			facts.Observation.State.ScaleIn = &state.ScaleIn{To: 1, Since: now, Removing: removing}
+			facts.Observation.Etcd.Members[1].Healthy = false
+			status := report.StatusFor(facts)
+			Expect(status.Operation).To(Equal(&report.Operation{
+				Name: "ScaleIn", Phase: phase, Since: now, Message: "the cluster is scaled in to 1 member", Quorum: "1 of 2 healthy, no quorum",
+			}))
+			Expect(status.Members).To(HaveLen(2))
+		},
+			Entry("before a member is removed", false, "Prepare"),
+			Entry("after that", true, "Remove"),
+		)
+	})
 
 	It("names the actor of each alarm", func() {
 		facts.Observation.Etcd.Alarms = []etcdcluster.Alarm{{MemberID: 0xab, Type: etcdcluster.AlarmNoSpace}, etcdcluster.WriteRejection}

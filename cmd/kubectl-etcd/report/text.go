@@ -67,6 +67,12 @@ func (p *page) head(s Status) {
 		p.line("STATE", "%s: %d of %d members are healthy, the quorum is %d", s.State, s.Serving, s.Desired, s.Quorum)
 	}
 	p.line("STATUS", "%s", s.Progressing)
+	if operation := s.Operation; operation != nil {
+		p.line("OPERATION", "%s, phase %s for %s: %s", operation.Name, operation.Phase, p.age(operation.Since), operation.Message)
+		if operation.Quorum != "" {
+			p.line("", "%s", operation.Quorum)
+		}
+	}
 	switch {
 	case s.Observed == 0:
 		p.line("SPEC", "generation %d is the first and has not been rolled out yet", s.Generation)
