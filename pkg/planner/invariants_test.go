@@ -98,6 +98,9 @@ func (s *scenario) checkSizes() {
 		if surge := s.Objects.State.Surge; surge.IsActive() && pod.UID == surge.Pod {
 			continue // it is deleted as soon as its etcd stops
 		}
+		if s.Objects.State.Restore == state.RestoreDiscard {
+			continue // all pods stop, and no data of them is used again
+		}
 		if s.invariants.reported == nil {
 			s.invariants.reported = map[types.UID]bool{}
 		}

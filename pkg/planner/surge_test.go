@@ -5,6 +5,7 @@
 package planner_test
 
 import (
+	"fmt"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -581,6 +582,33 @@ var _ = Describe("Surge", func() {
 		p := planner.For(s.Etcd.DeepCopy(), o, s.Now())
 		Expect(p.Stage).To(Equal(plan.StageWaitForSecrets), "a newer generation waits for its Secrets")
 	})
+
+	DescribeTable("is ended by a restore if the volume of a voting member is lost while two vote", func(phase state.SurgePhase, lost, left int) {
+		s := running(withStore)
+		changeImage(s)
+		s.runUntil(func() bool {
+			_, voters := s.Voters()
+
+			return voters == 2 && s.Objects.State.Surge.Phase == phase
+		})
+		s.inject(fmt.Sprintf("the node of main-%d is gone for good", lost), func() { s.RemoveNode(s.Objects.PodFor(lost).Node) })
+		s.run()
+		p := s.result.Newest.Plan
+		Expect(p.Stage).To(Equal(plan.StageQuorumLost))
+		Expect(p.Reason).To(And(HavePrefix("0 of 2 healthy, and the quorum of 2 cannot recover: "), ContainSubstring(fmt.Sprintf("main-main-%d", lost)), HaveSuffix("the operator changes nothing")))
+		Expect(p.WaitsFor).To(HavePrefix(fmt.Sprintf("a manual recovery (data of main-%d is left), or a restore, requested by the annotation druid.gardener.cloud/restore=from-store (newest full snapshot: ", left)))
+		Expect(s.Objects.ClaimFor(left).Exists).To(BeTrue(), "the only data stays")
+		s.inject("a user requests a restore", func() { metav1.SetMetaDataAnnotation(&s.Etcd.ObjectMeta, "druid.gardener.cloud/restore", "from-store") })
+		s.run()
+		s.expectDone()
+		Expect(s.Objects.State.Surge).To(BeNil())
+		Expect(s.Objects.ClaimFor(1).Exists).To(BeFalse())
+	},
+		Entry("that of the second one, before the first is removed", state.SurgeReplace, 1, 0),
+		Entry("that of the original first one", state.SurgeReplace, 0, 1),
+		Entry("that of the new first one", state.SurgeEnd, 0, 1),
+		Entry("that of the second one, before it is removed", state.SurgeEnd, 1, 0),
+	)
 
 	DescribeTable("waits while the second voting member is away, and continues", func(phase state.SurgePhase) {
 		s := running(withStore)
