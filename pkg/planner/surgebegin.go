@@ -114,7 +114,7 @@ func recordReplacement(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, p pl
 	if !p.Render || last.IsActive() || claim == nil || etcd.Spec.Replicas > 1 || !isRecorded && !replacesVolumes(etcd, o) {
 		return p
 	}
-	cause := volumeCause(etcd, o, *claim)
+	cause := volumeCause("its volume", etcd, o, *claim)
 	if cause == "" || p.Surge.IsActive() {
 		return p
 	}
