@@ -34,8 +34,8 @@ func (r *reader) readClaims(ctx context.Context, events bool) {
 	for i := range list.Items {
 		byName[list.Items[i].Name] = &list.Items[i]
 	}
-	// A hibernated or scaled-down cluster keeps its claims: the loop covers the largest size that it had, the temporary member of a surge, and the extra
-	// member of a volume migration, also before it exists.
+	// A hibernated or scaled-down cluster keeps its claims: the loop covers the largest size that it had. It also covers the temporary member of a surge,
+	// and the extra member of a volume migration before it exists.
 	count := max(int(r.etcd.Spec.Replicas), int(r.observation.State.Size), 1)
 	if helper.UsesSurge(r.etcd) || r.observation.State.Surge.IsActive() {
 		count = max(count, 2)

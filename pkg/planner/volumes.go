@@ -295,8 +295,8 @@ func replaceLostVolume(v view, p plan.Plan, m etcdcluster.Member) (plan.Plan, bo
 	return p, true
 }
 
-// replaceUnprovisioned replaces a claim for which no volume was provisioned, if the spec requests another StorageClass or a smaller volume by now: a
-// StatefulSet does not change its claims. Such a claim has no data. The pod gets the next one when it is recreated.
+// replaceUnprovisioned replaces a claim for which no volume was provisioned, if the spec requests another StorageClass or a smaller volume by now.
+// A StatefulSet does not change its claims. Such a claim has no data. The pod gets the next one when it is recreated.
 func replaceUnprovisioned(v view, p plan.Plan) (plan.Plan, bool) {
 	wanted, class := new(helper.StorageCapacity(v.etcd)).Value(), v.etcd.Spec.StorageClass
 	for _, member := range v.members {
