@@ -66,7 +66,8 @@ type EtcdConfig struct {
 	// +kubebuilder:validation:Maximum=65535
 	WrapperPort *int32 `json:"wrapperPort,omitempty"`
 	// UpdateStrategy is how the operator replaces the only member of a cluster: Surge or Restart. It has no effect on clusters of more members,
-	// whose members are replaced one at a time. Unset: UpdateStrategyAnnotation, or else the default of the operator.
+	// whose members are replaced one at a time. Unset: the annotation
+	// druid.gardener.cloud/update-strategy, or else the default of the operator.
 	// +optional
 	UpdateStrategy *UpdateStrategy `json:"updateStrategy,omitempty"`
 	// Image is the full image reference of etcd-wrapper. Unset: the operator's image for the version of etcd.
