@@ -86,22 +86,31 @@ func newInspectCommand(errOut io.Writer) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "inspect --data-dir=DIR",
 		Short: "Print the revision, the number of keys and the hash of a database in JSON",
-		Long: `Prints what the database in a data directory of etcd contains, in JSON:
+		Long: `Prints what a data directory of etcd contains, in JSON:
 
-  revision         highest revision
+  revision         highest revision in the database
   compactRevision  revision to which the database is compacted; omitted if it never was
   keys             number of keys that are not deleted at that revision
   hash             hash of the key-value pairs, as HashKV of etcd returns it for that revision
+  consistentIndex  index of the last entry of the log that the database contains
+  alarms           types of the raised alarms; omitted if there are none
+  log              write-ahead log, omitted without one:
+    clusterID, memberID  identity of the member, in hexadecimal digits
+    lastTerm, lastIndex  term and index of the last entry; raft elects the member for which they are the highest
+    term                 newest term that the member has seen
+    commit               highest index that the member knows to be committed
+    maxRevision          upper bound of the revision after all entries of the log
+  logProblem       why the log cannot be read; the database is not affected
 
 The command does not write to the data directory. It reads the database only while no other process has opened it.
 
-The command does not read the write-ahead log. If etcd was killed, its entries of the last 100 milliseconds or its last 10,000
-operations are missing in the database, and are not counted. No entries are missing after etcd stopped by itself.
+If etcd was killed, its entries of the last 100 milliseconds or its last 10,000 operations are missing in the database. revision, keys
+and hash do not count them, and maxRevision does. No entries are missing after etcd stopped by itself.
 
 Exit codes: 0 success, 1 wrong flags or the database cannot be opened, 2 panic, 3 no database, 4 the database is corrupt, 5 no files.`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			result, err := inspect.DataDir(dataDir, timeout, newLog(errOut))
+			result, err := inspect.Dir(dataDir, timeout, newLog(errOut))
 			message, err := messageFor(result, err)
 			if messagePath != "" {
 				err = errors.Join(err, writeMessage(messagePath, message))
@@ -125,7 +134,7 @@ Exit codes: 0 success, 1 wrong flags or the database cannot be opened, 2 panic, 
 }
 
 // messageFor returns the result in JSON, or the text of the error.
-func messageFor(result inspect.Result, err error) (string, error) {
+func messageFor(result any, err error) (string, error) {
 	if err != nil {
 		return err.Error(), err
 	}

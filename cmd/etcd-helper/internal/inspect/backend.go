@@ -11,6 +11,8 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 	"go.etcd.io/etcd/server/v3/storage/backend"
+	"go.etcd.io/etcd/server/v3/storage/mvcc"
+	"go.etcd.io/etcd/server/v3/storage/schema"
 )
 
 // readOnlyBackend is a backend of etcd's store that reads from one transaction and discards all writes. The store writes when it opens a
@@ -21,6 +23,8 @@ type readOnlyBackend struct {
 	// mu is the lock of all transactions: the transaction of bbolt is not safe for concurrent use.
 	mu sync.Mutex
 	tx *bolt.Tx
+	// compactRevision replaces the revision to which the database is to be compacted. 0: that in the database.
+	compactRevision int64
 }
 
 // ReadTx returns a transaction that reads the database.
@@ -50,6 +54,9 @@ func (t *readTx) RUnlock() { t.backend.mu.Unlock() }
 // limit of 0 it returns all. The keys are copies, because the store reads them in a goroutine of its own, also after a panic has closed
 // the file. The values are not copied: thousands of them may be large.
 func (t *readTx) UnsafeRange(bucket backend.Bucket, key, end []byte, limit int64) (keys, values [][]byte) {
+	if t.backend.compactRevision > 0 && bucket.ID() == schema.Meta.ID() && bytes.Equal(key, schema.ScheduledCompactKeyName) {
+		return [][]byte{key}, [][]byte{mvcc.RevToBytes(mvcc.Revision{Main: t.backend.compactRevision}, mvcc.NewRevBytes())}
+	}
 	content := t.backend.tx.Bucket(bucket.Name())
 	if content == nil {
 		return nil, nil

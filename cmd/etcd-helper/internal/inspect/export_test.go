@@ -7,6 +7,6 @@ package inspect
 // Functions whose errors of a file system or a volume a test cannot cause.
 var (
 	File             = file
-	RepeatAfterFault = repeatAfterFault
+	RepeatAfterFault = repeatAfterFault[Result]
 	WithoutDatabase  = withoutDatabase
 )

@@ -37,8 +37,8 @@ func dataDir() (dir, path string) {
 	return dir, filepath.Join(dir, "member", "snap", "db")
 }
 
-// recorded returns a data directory with a recorded database.
-func recorded(name string) (dir, path string) {
+// recordedDB returns a data directory with a recorded database.
+func recordedDB(name string) (dir, path string) {
 	GinkgoHelper()
 	file, err := os.Open(filepath.Join("testdata", name+".db.gz"))
 	Expect(err).NotTo(HaveOccurred())
@@ -80,7 +80,7 @@ var _ = Describe("DataDir", func() {
 			reported := inspect.Result{}
 			Expect(json.Unmarshal(content, &reported)).To(Succeed())
 
-			dir, _ := recorded(name)
+			dir, _ := recordedDB(name)
 			Expect(inspectDir(dir)).To(Equal(reported))
 		},
 		Entry("etcd 3.4", "v3.4.34"),
@@ -89,7 +89,7 @@ var _ = Describe("DataDir", func() {
 	)
 
 	It("should return what etcd knows when it starts after an interrupted compaction", func() {
-		dir, path := recorded("v3.6.16")
+		dir, path := recordedDB("v3.6.16")
 		before, err := inspectDir(dir)
 		Expect(err).NotTo(HaveOccurred())
 		b := backend.NewDefaultBackend(zap.NewNop(), path)
@@ -111,7 +111,7 @@ var _ = Describe("DataDir", func() {
 	})
 
 	It("should not write to the data directory, also after an interrupted compaction", func() {
-		dir, path := recorded("v3.6.16")
+		dir, path := recordedDB("v3.6.16")
 		b := backend.NewDefaultBackend(zap.NewNop(), path)
 		mvcc.SetScheduledCompact(b.BatchTx(), 40)
 		Expect(b.Close()).To(Succeed())
@@ -132,7 +132,7 @@ var _ = Describe("DataDir", func() {
 	})
 
 	It("should not read a database that another process has opened", func() {
-		dir, path := recorded("v3.6.16")
+		dir, path := recordedDB("v3.6.16")
 		db, err := bolt.Open(path, 0o600, nil)
 		Expect(err).NotTo(HaveOccurred())
 		defer func() { _ = db.Close() }()
@@ -179,7 +179,7 @@ var _ = Describe("DataDir", func() {
 
 	DescribeTable("should return ErrCorrupt",
 		func(damage func(path string)) {
-			dir, path := recorded("v3.6.16")
+			dir, path := recordedDB("v3.6.16")
 			damage(path)
 
 			_, err := inspectDir(dir)
@@ -232,7 +232,7 @@ var _ = Describe("DataDir", func() {
 			})
 		}
 		BeforeEach(func() {
-			_, path = recorded("v3.6.16")
+			_, path = recordedDB("v3.6.16")
 			Expect(os.Truncate(path, 3*4096)).To(Succeed())
 			_, fault = inspect.File(path, time.Second, zap.NewNop())
 			Expect(fault).To(MatchError(inspect.ErrCorrupt))
@@ -265,7 +265,7 @@ var _ = Describe("DataDir", func() {
 	})
 
 	It("should survive any page that is overwritten", func() {
-		_, intact := recorded("v3.6.16")
+		_, intact := recordedDB("v3.6.16")
 		content, err := os.ReadFile(intact)
 		Expect(err).NotTo(HaveOccurred())
 		const page = 4096
