@@ -5,6 +5,7 @@
 package inspect
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	bolt "go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/pkg/v3/traceutil"
 	"go.etcd.io/etcd/server/v3/lease"
 	"go.etcd.io/etcd/server/v3/storage/mvcc"
@@ -202,16 +204,66 @@ type Record struct {
 	Value []byte
 }
 
+// Records is a position in the changes of a database.
+type Records struct {
+	cursor *bolt.Cursor
+	next   func() (key, value []byte)
+}
+
+// RecordsFrom returns the changes from a revision on, in the order of their revisions. It is valid only in the call of View.
+func (d *Database) RecordsFrom(revision int64) *Records {
+	records := &Records{cursor: d.tx.Bucket(schema.Key.Name()).Cursor()}
+	records.next = func() (key, value []byte) {
+		records.next = records.cursor.Next
+
+		return records.cursor.Seek(mvcc.RevToBytes(mvcc.Revision{Main: revision}, mvcc.NewRevBytes()))
+	}
+
+	return records
+}
+
+// Next returns the next change. False: there is none.
+func (r *Records) Next() (Record, bool) {
+	key, value := r.next()
+	if key == nil {
+		return Record{}, false
+	}
+
+	return Record{Revision: mvcc.BytesToRev(key), IsDeletion: mvcc.IsTombstone(key), Value: value}, true
+}
+
 // ForEachRecord visits the changes from a revision on, in the order of their revisions.
 func (d *Database) ForEachRecord(from int64, visit func(Record) error) error {
-	cursor := d.tx.Bucket(schema.Key.Name()).Cursor()
-	for key, value := cursor.Seek(mvcc.RevToBytes(mvcc.Revision{Main: from}, mvcc.NewRevBytes())); key != nil; key, value = cursor.Next() {
-		if err := visit(Record{Revision: mvcc.BytesToRev(key), IsDeletion: mvcc.IsTombstone(key), Value: value}); err != nil {
+	records := d.RecordsFrom(from)
+	for record, exists := records.Next(); exists; record, exists = records.Next() {
+		if err := visit(record); err != nil {
 			return err
 		}
 	}
 
 	return nil
+}
+
+// pageSize is the number of keys that are read at once.
+const pageSize = 1000
+
+// ForEachKey visits the keys from key and below end at a revision, in the order of the keys. For key and end see Range.
+func (d *Database) ForEachKey(key, end []byte, revision int64, visit func(mvccpb.KeyValue) error) error {
+	for {
+		page, err := d.Range(key, end, mvcc.RangeOptions{Rev: revision, Limit: pageSize})
+		if err != nil {
+			return fmt.Errorf("reading the keys at revision %d: %w", revision, err)
+		}
+		for _, kv := range page.KVs {
+			if err := visit(kv); err != nil {
+				return err
+			}
+		}
+		if len(page.KVs) < pageSize || end == nil {
+			return nil
+		}
+		key = append(bytes.Clone(page.KVs[len(page.KVs)-1].Key), 0)
+	}
 }
 
 // Copy writes the database into a new file. Its size is a multiple of the page size.

@@ -32,7 +32,7 @@ var _ = Describe("Dir", func() {
 			)
 			BeforeEach(func() {
 				root = GinkgoT().TempDir()
-				Expect(recorded.Unpack(version, root)).To(Succeed())
+				Expect(recorded.Unpack(version, root, "killed", "survivor")).To(Succeed())
 				var err error
 				reported, err = recorded.Read(version)
 				Expect(err).NotTo(HaveOccurred())

@@ -18,6 +18,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -76,8 +77,8 @@ func Read(version string) (Reported, error) {
 	return reported, json.Unmarshal(content, &reported)
 }
 
-// Unpack writes the directories store, killed and survivor of a version into a directory.
-func Unpack(version, dir string) error {
+// Unpack writes some of the directories store, restored, killed and survivor of a version into a directory.
+func Unpack(version, dir string, names ...string) error {
 	file, err := files.Open("testdata/" + version + ".tar.gz")
 	if err != nil {
 		return err
@@ -93,7 +94,7 @@ func Unpack(version, dir string) error {
 			return nil
 		case err != nil:
 			return err
-		case header.Typeflag == tar.TypeReg:
+		case header.Typeflag == tar.TypeReg && slices.Contains(names, strings.Split(header.Name, "/")[1]):
 			if err := unpack(filepath.Join(dir, filepath.Clean("/"+header.Name)), archive); err != nil {
 				return fmt.Errorf("unpacking %s: %w", header.Name, err)
 			}

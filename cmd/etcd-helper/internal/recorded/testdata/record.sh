@@ -5,9 +5,10 @@
 
 # Records what an etcd and its sidecar write, and what that etcd reported: `record.sh NAME ETCDCTL ETCDBRCTL ETCD...` writes NAME.tar.gz and
 # NAME.json next to this script. ETCD is a command that starts etcd with the configuration file that is its last argument. The archive has
-# three directories:
+# four directories:
 #
 #   store     two full snapshots of a single member, with the delta snapshots of each
+#   restored  what the sidecar restored from the first full snapshot and its delta snapshots
 #   killed    the data directory of that member after SIGKILL
 #   survivor  the data directory of the leader of three members, after the others and then the leader ended with SIGKILL
 #
@@ -99,6 +100,8 @@ wait_for is_stored Incr "$(revision)"
 compacted=$(point "$(revision)")
 
 stop TERM sidecar
+HOME=$work "$etcdbrctl" restore --storage-provider=Local --store-container=store --store-prefix=etcd --snapstore-temp-directory="$work" \
+	--restoration-temp-snapshots-dir="$work/temp" --data-dir="$work/restored" >>"$work/sidecar.log" 2>&1
 put /registry/pods/key-1 "fifth value"
 sidecar
 wait_for is_stored Full "$(revision)"
@@ -141,7 +144,8 @@ hash=$(ctl endpoint hashkv --rev "$acknowledged" -w json | jq '.[0].HashKV.hash'
 stop KILL m$leader
 
 mkdir "$work/archive"
-mv "$work/store" "$work/killed" "$work/archive"
+rm -r "$work/restored/member/wal"
+mv "$work/store" "$work/killed" "$work/restored" "$work/archive"
 mv "$work/m$leader" "$work/archive/survivor"
 find "$work/archive" -name '*.tmp' -delete
 find "$work/archive" -name '*.wal' -exec sed -i 's/\x00*$//' {} +

@@ -1,0 +1,101 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package replay
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/gardener/gardener-extension-etcd-druid/cmd/etcd-helper/internal/inspect"
+	"github.com/gardener/gardener-extension-etcd-druid/cmd/etcd-helper/internal/snapshots"
+)
+
+// Live is what HashKV of the live etcd returned for a revision.
+type Live struct {
+	// CompactRevision is the revision to which etcd was compacted then. 0: it never was.
+	CompactRevision int64
+	// Hash of the key-value pairs.
+	Hash uint32
+
+	// allowsCompaction is true if the base may be a full snapshot of a compaction of the store.
+	allowsCompaction bool
+}
+
+// errUnusableBase means that HashKV is not comparable after a replay of this full snapshot.
+var errUnusableBase = errors.New("the full snapshot is not comparable")
+
+// unusable returns why the database of a full snapshot does not lead to the hash of the live etcd.
+//
+// A database that is compacted further than etcd lacks revisions that etcd has counted. The compaction of the store restores snapshots, and
+// the sidecar drops the leases of delta snapshots then. Its full snapshots are compacted at their own revision.
+func (r Request) unusable(base Result) error {
+	switch {
+	case r.Live == nil:
+		return nil
+	case base.BaseCompactRevision > r.Live.CompactRevision, isOfCompaction(base) && !r.Live.allowsCompaction:
+		return errUnusableBase
+	default:
+		return nil
+	}
+}
+
+// isOfCompaction is true if a full snapshot was created by a compaction of the store, or by an etcd that was compacted at its last revision.
+func isOfCompaction(base Result) bool { return base.BaseCompactRevision == base.BaseRevision }
+
+// fromLive replays a full snapshot after which HashKV is comparable. It prefers those of a live etcd.
+func (r Request) fromLive(sets []snapshots.Set, target int64) (Result, error) {
+	result, err := r.from(sets, target)
+	if r.Live == nil || !errors.Is(err, ErrUnavailable) {
+		return result, err
+	}
+	live := *r.Live
+	live.allowsCompaction = true
+	r.Live = &live
+	result, err = r.from(sets, target)
+	if errors.Is(err, ErrUnavailable) {
+		err = fmt.Errorf("%w; the full snapshots must not be compacted after revision %d, or compare again after the next compaction of etcd", err, live.CompactRevision)
+	}
+
+	return result, err
+}
+
+// compareLive returns ErrHashDiffers unless the new database has the hash that the live etcd reported.
+func (r Request) compareLive(result Result) error {
+	if r.Live == nil {
+		return nil
+	}
+	hash, err := hashKV(r.Output, result.Revision, r.Live.CompactRevision, r.Log)
+	if err != nil {
+		return err
+	}
+	if hash == r.Live.Hash {
+		return nil
+	}
+	reason := "create a full snapshot and compare again"
+	if isOfCompaction(result) {
+		reason = fmt.Sprintf("%s was created by a compaction, which drops leases: compare again after the next full snapshot of etcd", result.Base)
+	}
+
+	return fmt.Errorf("%w: HashKV at revision %d with compact revision %d is %d, and etcd reported %d; %s",
+		ErrHashDiffers, result.Revision, r.Live.CompactRevision, hash, r.Live.Hash, reason)
+}
+
+// hashKV returns the hash of the database in a file as etcd would return it, if etcd were compacted to the compact revision. 0: not compacted.
+func hashKV(path string, revision, compactRevision int64, log *zap.Logger) (hash uint32, err error) {
+	options := inspect.Options{Timeout: time.Second, CompactRevision: compactRevision, Log: log}
+	err = inspect.View(path, options, func(database *inspect.Database) (err error) {
+		if _, found := database.Revisions(); found != compactRevision {
+			return fmt.Errorf("%w: the database is compacted to revision %d, and etcd to revision %d", ErrUnavailable, found, compactRevision)
+		}
+		hash, err = database.Hash(revision)
+
+		return err
+	})
+
+	return hash, err
+}
