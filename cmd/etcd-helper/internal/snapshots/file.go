@@ -101,7 +101,7 @@ func (f File) copy(file io.Writer, content io.Reader) (int64, error) {
 	}
 }
 
-// failing keeps the error of a reader, so that it can be told from the error of a writer.
+// failing keeps the error of a reader, to distinguish it from the error of a writer.
 type failing struct {
 	io.Reader
 	err error
