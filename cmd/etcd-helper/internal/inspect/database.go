@@ -245,26 +245,58 @@ func (d *Database) ForEachRecord(from int64, visit func(Record) error) error {
 }
 
 // pageSize is the number of keys that are read at once.
-const pageSize = 1000
+const pageSize = 100
 
-// ForEachKey visits the keys from key and below end at a revision, in the order of the keys. For key and end see Range.
-func (d *Database) ForEachKey(key, end []byte, revision int64, visit func(mvccpb.KeyValue) error) error {
-	for {
-		page, err := d.Range(key, end, mvcc.RangeOptions{Rev: revision, Limit: pageSize})
+// Keys is a position in the keys of a database.
+type Keys struct {
+	database *Database
+	// key and end are those of the next page. A nil key means that there is none.
+	key, end []byte
+	revision int64
+	page     []mvccpb.KeyValue
+}
+
+// KeysAt returns the keys from key and below end at a revision, in the order of the keys. For key and end see Range. It is valid only in the
+// call of View.
+func (d *Database) KeysAt(key, end []byte, revision int64) *Keys {
+	return &Keys{database: d, key: key, end: end, revision: revision}
+}
+
+// Next returns the next key. Nil: there is none.
+func (k *Keys) Next() (*mvccpb.KeyValue, error) {
+	if len(k.page) == 0 && k.key != nil {
+		found, err := k.database.Range(k.key, k.end, mvcc.RangeOptions{Rev: k.revision, Limit: pageSize})
 		if err != nil {
-			return fmt.Errorf("reading the keys at revision %d: %w", revision, err)
+			return nil, fmt.Errorf("reading the keys at revision %d: %w", k.revision, err)
 		}
-		for _, kv := range page.KVs {
-			if err := visit(kv); err != nil {
-				return err
-			}
+		if k.page, k.key = found.KVs, nil; len(k.page) == pageSize && k.end != nil {
+			k.key = append(bytes.Clone(k.page[pageSize-1].Key), 0)
 		}
-		if len(page.KVs) < pageSize || end == nil {
-			return nil
+	}
+	if len(k.page) == 0 {
+		return nil, nil
+	}
+	next := &k.page[0]
+	k.page = k.page[1:]
+
+	return next, nil
+}
+
+// ForEachKey visits the keys that KeysAt returns.
+func (d *Database) ForEachKey(key, end []byte, revision int64, visit func(mvccpb.KeyValue) error) error {
+	for keys := d.KeysAt(key, end, revision); ; {
+		kv, err := keys.Next()
+		if err != nil || kv == nil {
+			return err
 		}
-		key = append(bytes.Clone(page.KVs[len(page.KVs)-1].Key), 0)
+		if err := visit(*kv); err != nil {
+			return err
+		}
 	}
 }
+
+// Size is the size of the file in bytes.
+func (d *Database) Size() int64 { return d.tx.Size() }
 
 // Copy writes the database into a new file. Its size is a multiple of the page size.
 func (d *Database) Copy(path string) error {
