@@ -6,11 +6,9 @@
 package app
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,13 +16,17 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/gardener/gardener-extension-etcd-druid/cmd/etcd-helper/internal/inspect"
+	"github.com/gardener/gardener-extension-etcd-druid/cmd/etcd-helper/internal/keys"
+	"github.com/gardener/gardener-extension-etcd-druid/cmd/etcd-helper/internal/raftlog"
+	"github.com/gardener/gardener-extension-etcd-druid/cmd/etcd-helper/internal/replay"
+	"github.com/gardener/gardener-extension-etcd-druid/cmd/etcd-helper/internal/snapshots"
 )
 
 // Exit codes of the process. It exits with code 2 if it panics.
 const (
 	// ExitOK means that the command succeeded.
 	ExitOK = 0
-	// ExitFailed means that the flags are wrong, or that the database cannot be opened or read. Another attempt can succeed.
+	// ExitFailed means that the flags are wrong, or that a file cannot be opened, read or written. Another attempt can succeed.
 	ExitFailed = 1
 	// ExitNoDatabase means that the data directory contains files, but no database, or an empty one.
 	ExitNoDatabase = 3
@@ -32,10 +34,49 @@ const (
 	ExitCorrupt = 4
 	// ExitNoFiles means that the data directory does not exist, or that it contains no files.
 	ExitNoFiles = 5
+	// ExitDamaged means that the content of a snapshot is not what the sidecar wrote.
+	ExitDamaged = 6
+	// ExitGap means that events between two snapshots are missing.
+	ExitGap = 7
+	// ExitOverlap means that two delta snapshots contain the same events.
+	ExitOverlap = 8
+	// ExitHistory means that the snapshots contain different histories.
+	ExitHistory = 9
+	// ExitUnavailable means that the snapshots or the database do not contain the revision or time.
+	ExitUnavailable = 10
+	// ExitHashDiffers means that the keys and values are not those of the live etcd.
+	ExitHashDiffers = 11
+	// ExitRestoreDiffers means that the sidecar restored something else than the snapshots contain.
+	ExitRestoreDiffers = 12
+	// ExitLog means that the write-ahead log is missing or cannot be read.
+	ExitLog = 13
+	// ExitNoSnapshot means that the directory contains no full snapshot.
+	ExitNoSnapshot = 14
+	// ExitNotFound means that the key does not exist.
+	ExitNotFound = 15
 )
 
-// maxMessageBytes is the maximum size of a termination message in bytes. The kubelet ignores the end of a longer one.
-const maxMessageBytes = 4096
+// exitCodes are the errors with an exit code of their own.
+var exitCodes = []struct {
+	err  error
+	code int
+}{
+	{inspect.ErrNoDatabase, ExitNoDatabase},
+	{inspect.ErrCorrupt, ExitCorrupt},
+	{inspect.ErrNoFiles, ExitNoFiles},
+	{snapshots.ErrDamaged, ExitDamaged},
+	{replay.ErrGap, ExitGap},
+	{replay.ErrOverlap, ExitOverlap},
+	{replay.ErrHistory, ExitHistory},
+	{replay.ErrUnavailable, ExitUnavailable},
+	{keys.ErrRevision, ExitUnavailable},
+	{replay.ErrHashDiffers, ExitHashDiffers},
+	{replay.ErrRestoreDiffers, ExitRestoreDiffers},
+	{raftlog.ErrMissing, ExitLog},
+	{raftlog.ErrUnreadable, ExitLog},
+	{snapshots.ErrNone, ExitNoSnapshot},
+	{keys.ErrNotFound, ExitNotFound},
+}
 
 // version is the version of the build. hack/build.sh sets it.
 var version = "unknown"
@@ -43,14 +84,25 @@ var version = "unknown"
 // Run runs the command with these arguments. It returns the exit code.
 func Run(out, errOut io.Writer, args []string) int {
 	command := &cobra.Command{
-		Use:           "etcd-helper",
-		Short:         "Inspect the database of an etcd member",
+		Use:   "etcd-helper",
+		Short: "Inspect, restore and change databases of etcd that no etcd has opened",
+		Long: `Inspects, restores and changes databases of etcd members and snapshots of etcd-backup-restore, without an etcd. It reads the files of
+etcd 3.4, 3.5 and 3.6.
+
+Exit codes: 0 success, 1 wrong flags or a file cannot be opened, read or written, 2 panic, 3 no database, 4 the database is corrupt, 5 no
+files, 6 damaged snapshot, 7 missing events, 8 overlapping delta snapshots, 9 different histories, 10 revision or time not available, 11 the
+hash differs from that of the live etcd, 12 the restored database differs, 13 no readable write-ahead log, 14 no full snapshot, 15 no such
+key.`,
 		Version:       version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
 	command.CompletionOptions.DisableDefaultCmd = true
-	command.AddCommand(newInspectCommand(errOut))
+	log := newLog(errOut)
+	command.AddCommand(
+		newInspectCommand(log), newReplayCommand(log), newExtractCommand(log, time.Now), newBumpCommand(log), newClearAlarmsCommand(log),
+		newGetCommand(log), newListCommand(log), newExportCommand(log), newDiffCommand(log), newPrefixesCommand(log),
+	)
 	command.SetOut(out)
 	command.SetErr(errOut)
 	command.SetArgs(args)
@@ -64,98 +116,16 @@ func Run(out, errOut io.Writer, args []string) int {
 }
 
 func exitCode(err error) int {
-	switch {
-	case err == nil:
+	if err == nil {
 		return ExitOK
-	case errors.Is(err, inspect.ErrNoDatabase):
-		return ExitNoDatabase
-	case errors.Is(err, inspect.ErrCorrupt):
-		return ExitCorrupt
-	case errors.Is(err, inspect.ErrNoFiles):
-		return ExitNoFiles
-	default:
-		return ExitFailed
 	}
-}
-
-func newInspectCommand(errOut io.Writer) *cobra.Command {
-	var (
-		dataDir, messagePath string
-		timeout              time.Duration
-	)
-	command := &cobra.Command{
-		Use:   "inspect --data-dir=DIR",
-		Short: "Print the revision, the number of keys and the hash of a database in JSON",
-		Long: `Prints what a data directory of etcd contains, in JSON:
-
-  revision         highest revision in the database
-  compactRevision  revision to which the database is compacted; omitted if it never was
-  keys             number of keys that are not deleted at that revision
-  hash             hash of the key-value pairs, as HashKV of etcd returns it for that revision
-  consistentIndex  index of the last entry of the log that the database contains
-  alarms           types of the raised alarms; omitted if there are none
-  log              write-ahead log, omitted without one:
-    clusterID, memberID  identity of the member, in hexadecimal digits
-    lastTerm, lastIndex  term and index of the last entry; raft elects the member for which they are the highest
-    term                 newest term that the member has seen
-    commit               highest index that the member knows to be committed
-    maxRevision          upper bound of the revision after all entries of the log
-  logProblem       why the log cannot be read; the database is not affected
-
-The command does not write to the data directory. It reads the database only while no other process has opened it.
-
-If etcd was killed, its entries of the last 100 milliseconds or its last 10,000 operations are missing in the database. revision, keys
-and hash do not count them, and maxRevision does. No entries are missing after etcd stopped by itself.
-
-Exit codes: 0 success, 1 wrong flags or the database cannot be opened, 2 panic, 3 no database, 4 the database is corrupt, 5 no files.`,
-		Args: cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error {
-			result, err := inspect.Dir(dataDir, timeout, newLog(errOut))
-			message, err := messageFor(result, err)
-			if messagePath != "" {
-				err = errors.Join(err, writeMessage(messagePath, message))
-			}
-			if err == nil {
-				fmt.Fprintln(command.OutOrStdout(), message)
-			}
-
-			return err
-		},
-	}
-	flags := command.Flags()
-	flags.StringVar(&dataDir, "data-dir", "", "Data directory of etcd, which contains member/snap/db.")
-	flags.DurationVar(&timeout, "timeout", 10*time.Second, "How long to wait while another process has opened the database. 0: without limit.")
-	flags.StringVar(&messagePath, "termination-message-path", "", "File for the result or the error, for example /dev/termination-log. Empty: none.")
-	if err := command.MarkFlagRequired("data-dir"); err != nil {
-		panic(err) // the flag is defined above
+	for _, known := range exitCodes {
+		if errors.Is(err, known.err) {
+			return known.code
+		}
 	}
 
-	return command
-}
-
-// messageFor returns the result in JSON, or the text of the error.
-func messageFor(result any, err error) (string, error) {
-	if err != nil {
-		return err.Error(), err
-	}
-	content, err := json.Marshal(result)
-	if err != nil {
-		return "", fmt.Errorf("writing the result: %w", err)
-	}
-
-	return string(content), nil
-}
-
-// writeMessage writes into the existing file of the kubelet, which the user of the container cannot replace.
-func writeMessage(path, message string) error {
-	if len(message) > maxMessageBytes {
-		message = message[:maxMessageBytes]
-	}
-	if err := os.WriteFile(path, []byte(message), 0o600); err != nil {
-		return fmt.Errorf("writing the termination message: %w", err)
-	}
-
-	return nil
+	return ExitFailed
 }
 
 // newLog returns a log for the warnings of etcd's packages.

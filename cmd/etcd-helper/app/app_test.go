@@ -80,7 +80,7 @@ var _ = Describe("inspect", func() {
 			Expect(app.Run(out, errOut, args)).To(Equal(app.ExitFailed))
 			Expect(errOut.String()).To(ContainSubstring(named))
 		},
-		Entry("no data directory", `"data-dir"`, "inspect"),
+		Entry("no data directory", "[data-dir snapshots]", "inspect"),
 		Entry("an unknown flag", "--other", "inspect", "--other"),
 		Entry("an argument", "argument", "inspect", "--data-dir=x", "argument"),
 		Entry("an unknown command", "other", "other"),

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// Package extract creates a full snapshot from the data directory of a member that does not run, including the entries of its log that the
-// database does not contain. It changes only copies.
+// Package extract creates a full snapshot from the data directory of a member that does not run. The snapshot includes the entries of the log
+// that the database does not contain. The package changes only copies.
 //
 // What may not live here: connections, and the decision which member has the newest data.
 package extract

@@ -53,8 +53,7 @@ func (l *Log) Last() (term, index uint64) {
 	return last.Term, last.Index
 }
 
-// After returns the entries above an index. The error is ErrUnreadable if there may be entries between the index and the first entry of the
-// log, or if the log ends before the index.
+// After returns the entries above an index. The error is ErrUnreadable if the log begins after the index, or if it ends before the index.
 func (l *Log) After(index uint64) ([]raftpb.Entry, error) {
 	if index < l.Snapshot.Index {
 		return nil, fmt.Errorf("%w: it begins after index %d, and the database ends at index %d", ErrUnreadable, l.Snapshot.Index, index)

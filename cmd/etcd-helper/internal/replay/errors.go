@@ -16,7 +16,7 @@ var (
 	// ErrOverlap means that two delta snapshots contain the same events. A sidecar that became the leader can cause it. Some versions of the
 	// sidecar cannot restore such snapshots.
 	ErrOverlap = errors.New("delta snapshots overlap")
-	// ErrHistory means that an event does not continue the data before it: the snapshots are from before and after a loss of data, or an
+	// ErrHistory means that an event does not continue the data before it. The snapshots are from before and after a loss of data, or an
 	// event is missing.
 	ErrHistory = errors.New("the snapshots contain different histories")
 	// ErrUnavailable means that no snapshots lead to the revision or time.

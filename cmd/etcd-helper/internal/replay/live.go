@@ -31,8 +31,8 @@ var errUnusableBase = errors.New("the full snapshot is not comparable")
 
 // unusable returns why the database of a full snapshot does not lead to the hash of the live etcd.
 //
-// A database that is compacted further than etcd lacks revisions that etcd has counted. The compaction of the store restores snapshots, and
-// the sidecar drops the leases of delta snapshots then. Its full snapshots are compacted at their own revision.
+// A database that is compacted further than etcd lacks revisions that etcd has counted. The compaction of the store restores snapshots. The
+// sidecar then drops the leases of delta snapshots. Such a full snapshot is compacted at its own revision.
 func (r Request) unusable(base Result) error {
 	switch {
 	case r.Live == nil:
