@@ -107,6 +107,7 @@ var _ = Describe("the commands", func() {
 		Expect(run("extract", "--data-dir="+path("killed"), "--store-dir="+path("new", "v2"), "--gzip", "--clear-alarms", "--work-dir="+root,
 			"--termination-message-path="+messagePath)).To(Equal(app.ExitOK), errOut.String())
 		Expect(result()).To(HaveKeyWithValue("hash", BeEquivalentTo(reported.Killed.Hash)))
+		Expect(errOut.String()).To(BeEmpty()) // requests in the log contain keys
 		Expect(message() + "\n").To(Equal(out.String()))
 
 		Expect(run("replay", "--snapshots="+path("new"), "--output="+path("db"))).To(Equal(app.ExitOK), errOut.String())

@@ -7,6 +7,7 @@ package extract
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/coreos/go-semver/semver"
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -104,7 +105,7 @@ func openMachine(path string, log *zap.Logger) (*machine, error) {
 	}
 	m.auth = auth.NewAuthStore(log, schema.NewAuthBackend(log, m.backend), tokens, bcrypt.MinCost)
 	m.applier = apply.NewUberApplier(log, m.backend, m.store, alarms, m.auth, m.lessor, membership.NewCluster(log), noRaft{}, nil,
-		cindex.NewFakeConsistentIndex(0), 0, false, unlimited)
+		cindex.NewFakeConsistentIndex(0), math.MaxInt64, false, unlimited)
 
 	return m, nil
 }

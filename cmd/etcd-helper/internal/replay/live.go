@@ -44,7 +44,8 @@ func (r Request) unusable(base Result) error {
 	}
 }
 
-// isOfCompaction is true if a full snapshot was created by a compaction of the store, or by an etcd that was compacted at its last revision.
+// isOfCompaction is true for a full snapshot that a compaction of the store has created. It is also true for one of an etcd that was compacted
+// at its last revision.
 func isOfCompaction(base Result) bool { return base.BaseCompactRevision == base.BaseRevision }
 
 // fromLive replays a full snapshot after which HashKV is comparable. It prefers those of a live etcd.
