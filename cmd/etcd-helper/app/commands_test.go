@@ -66,7 +66,7 @@ var _ = Describe("the commands", func() {
 
 	It("should verify a store and a restore, and then read the keys of the revision", func() {
 		point := reported.Points.Compacted
-		Expect(run("replay", "--snapshots="+path("store"), "--output="+path("db"), fmt.Sprint("--revision=", point.Revision),
+		Expect(run("replay", "--snapshots="+path("store"), "--output="+path("db"), fmt.Sprint("--revision=", point.Revision), fmt.Sprint("--live-revision=", point.Revision),
 			fmt.Sprint("--live-hash=", point.Hash), fmt.Sprint("--live-compact-revision=", point.CompactRevision),
 			"--restored="+path("restored"), "--termination-message-path="+messagePath)).To(Equal(app.ExitOK), errOut.String())
 		Expect(result()).To(And(
@@ -194,14 +194,14 @@ var _ = Describe("the commands", func() {
 		Entry("for missing events", app.ExitGap, "events are missing", func() { remove(root, "store/etcd/v2/Incr-00000018-*") }, "replay", "--snapshots=ROOT/store", "--output=ROOT/db", "--revision=47"),
 		Entry("for a revision that is not available", app.ExitUnavailable, "available revisions", nil, "replay", "--snapshots=ROOT/store", "--output=ROOT/db", "--revision=99"),
 		Entry("for another hash", app.ExitHashDiffers, "differs from the live etcd", nil,
-			"replay", "--snapshots=ROOT/store", "--output=ROOT/db", "--revision=47", "--live-hash=1", "--live-compact-revision=44"),
+			"replay", "--snapshots=ROOT/store", "--output=ROOT/db", "--live-revision=47", "--live-hash=1", "--live-compact-revision=44"),
 		Entry("for another restored database", app.ExitRestoreDiffers, "differs from the snapshots", nil,
 			"replay", "--snapshots=ROOT/store", "--output=ROOT/db", "--revision=40", "--restored=ROOT/restored"),
 		Entry("without a full snapshot", app.ExitNoSnapshot, "no full snapshot", nil, "replay", "--snapshots=ROOT/killed", "--output=ROOT/db"),
 		Entry("without a log", app.ExitLog, "no write-ahead log", nil, "extract", "--data-dir=ROOT/restored", "--store-dir=ROOT"),
 		Entry("for an output that exists", app.ExitFailed, "--output", nil, "replay", "--snapshots=ROOT/store", "--output=ROOT/termination-log"),
-		Entry("for a hash without a revision", app.ExitFailed, "use --revision", nil,
-			"replay", "--snapshots=ROOT/store", "--output=ROOT/db", "--live-hash=1", "--live-compact-revision=44"),
+		Entry("for a hash of a compacted revision", app.ExitFailed, "use a revision that etcd has not compacted", nil,
+			"replay", "--snapshots=ROOT/store", "--output=ROOT/db", "--live-hash=1", "--live-compact-revision=44", "--live-revision=44"),
 		Entry("for a hash without its compact revision", app.ExitFailed, "live-compact-revision", nil, "replay", "--snapshots=ROOT/store", "--output=ROOT/db", "--live-hash=1"),
 		Entry("for a wrong time", app.ExitFailed, "use a time in the form", nil, "replay", "--snapshots=ROOT/store", "--output=ROOT/db", "--time=yesterday"),
 		Entry("for a revision and a time", app.ExitFailed, "[revision time]", nil, "replay", "--snapshots=ROOT/store", "--output=ROOT/db", "--time=x", "--revision=3"),

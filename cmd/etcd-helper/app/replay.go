@@ -5,7 +5,6 @@
 package app
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -51,7 +50,8 @@ at once, and minutes later if it was restarted. A revision between two sets of s
 compacted after it. Otherwise, the error lists the available revisions.
 
 --live-hash compares the store with the live etcd. The hash and the compact revision are those that HashKV of etcd returned for
---revision. --restored compares what the sidecar restored from the same snapshots, without the leases, which it drops.
+--live-revision. The replay may lead to a higher revision. --restored compares what the sidecar restored from the same snapshots, without
+the leases, which it drops. The sidecar restores all events: use neither --revision nor --time.
 
 The database contains the leases of the full snapshot, and not those that etcd granted later. Their keys never expire in an etcd that
 starts with the database.`,
@@ -73,12 +73,13 @@ starts with the database.`,
 	flags.Int64Var(&request.Revision, "revision", 0, "Revision of the database. 0: the highest one.")
 	flags.StringVar(&at, "time", "", "Time of the database, for example 2026-11-25T22:27:36Z.")
 	flags.BoolVar(&request.AllowOverlap, "allow-overlap", false, "Replay delta snapshots that contain the same events.")
+	flags.Int64Var(&live.Revision, "live-revision", 0, "Revision for which HashKV of the live etcd returned the hash.")
 	flags.Uint32Var(&live.Hash, "live-hash", 0, "Hash that HashKV of the live etcd returned for the revision.")
 	flags.Int64Var(&live.CompactRevision, "live-compact-revision", 0, "Compact revision that HashKV of the live etcd returned. 0 or less: etcd was never compacted.")
 	flags.StringVar(&restored, "restored", "", "Data directory that the sidecar restored from the same snapshots.")
 	markRequired(command, "snapshots", "output")
 	command.MarkFlagsMutuallyExclusive("revision", "time")
-	command.MarkFlagsRequiredTogether("live-hash", "live-compact-revision")
+	command.MarkFlagsRequiredTogether("live-revision", "live-hash", "live-compact-revision")
 
 	return command
 }
@@ -96,10 +97,10 @@ func complete(command *cobra.Command, request *replay.Request, at string, live r
 		request.Time = parsed
 	}
 	if command.Flags().Changed("live-hash") {
-		if request.Revision == 0 {
-			return errors.New("--live-hash needs the revision of the hash: use --revision")
-		}
 		live.CompactRevision = max(live.CompactRevision, 0)
+		if live.Revision <= live.CompactRevision {
+			return fmt.Errorf("--live-revision is %d, and --live-compact-revision is %d: use a revision that etcd has not compacted", live.Revision, live.CompactRevision)
+		}
 		request.Live = &live
 	}
 

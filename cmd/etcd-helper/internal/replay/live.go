@@ -17,6 +17,8 @@ import (
 
 // Live is what HashKV of the live etcd returned for a revision.
 type Live struct {
+	// Revision is that of the hash. The replay can lead to a higher one.
+	Revision int64
 	// CompactRevision is the revision to which etcd was compacted then. 0: it never was.
 	CompactRevision int64
 	// Hash of the key-value pairs.
@@ -70,7 +72,10 @@ func (r Request) compareLive(result Result) error {
 	if r.Live == nil {
 		return nil
 	}
-	hash, err := hashKV(r.Output, result.Revision, r.Live.CompactRevision, r.Log)
+	if r.Live.Revision > result.Revision {
+		return fmt.Errorf("%w: the snapshots end at revision %d, and the hash is that of revision %d", ErrUnavailable, result.Revision, r.Live.Revision)
+	}
+	hash, err := hashKV(r.Output, *r.Live, r.Log)
 	if err != nil {
 		return err
 	}
@@ -83,17 +88,17 @@ func (r Request) compareLive(result Result) error {
 	}
 
 	return fmt.Errorf("%w: HashKV at revision %d with compact revision %d is %d, and etcd reported %d; %s",
-		ErrHashDiffers, result.Revision, r.Live.CompactRevision, hash, r.Live.Hash, reason)
+		ErrHashDiffers, r.Live.Revision, r.Live.CompactRevision, hash, r.Live.Hash, reason)
 }
 
-// hashKV returns the hash of the database in a file as etcd would return it, if etcd were compacted to the compact revision. 0: not compacted.
-func hashKV(path string, revision, compactRevision int64, log *zap.Logger) (hash uint32, err error) {
-	options := inspect.Options{Timeout: time.Second, CompactRevision: compactRevision, Log: log}
+// hashKV returns the hash of the database in a file as etcd would return it, if etcd were compacted as the live one.
+func hashKV(path string, live Live, log *zap.Logger) (hash uint32, err error) {
+	options := inspect.Options{Timeout: time.Second, CompactRevision: live.CompactRevision, Log: log}
 	err = inspect.View(path, options, func(database *inspect.Database) (err error) {
-		if _, found := database.Revisions(); found != compactRevision {
-			return fmt.Errorf("%w: the database is compacted to revision %d, and etcd to revision %d", ErrUnavailable, found, compactRevision)
+		if _, found := database.Revisions(); found != live.CompactRevision {
+			return fmt.Errorf("%w: the database is compacted to revision %d, and etcd to revision %d", ErrUnavailable, found, live.CompactRevision)
 		}
-		hash, err = database.Hash(revision)
+		hash, err = database.Hash(live.Revision)
 
 		return err
 	})

@@ -29,7 +29,7 @@ type Request struct {
 	Time time.Time
 	// AllowOverlap is true if events may be in two delta snapshots. They must be the same.
 	AllowOverlap bool
-	// Live is what the live etcd reported about the revision. Nil: nothing to compare with.
+	// Live is what the live etcd reported about a revision. Nil: nothing to compare with.
 	Live *Live
 	// Log receives the warnings of etcd's packages.
 	Log *zap.Logger
@@ -72,7 +72,12 @@ func Replay(request Request) (Result, error) {
 		return Result{}, err
 	}
 
-	return result, request.compareLive(result)
+	err = request.compareLive(result)
+	if err != nil && !errors.Is(err, ErrHashDiffers) {
+		err = errors.Join(err, os.Remove(request.Output))
+	}
+
+	return result, err
 }
 
 // from replays the newest full snapshot that leads to the target. If none does, the next full snapshot does if it is not compacted after the

@@ -53,7 +53,7 @@ var _ = Describe("Replay", func() {
 			DescribeTable("should create the database of a revision, with the HashKV and the keys that etcd reported",
 				func(point func() recorded.Point, base int) {
 					request.Revision = point().Revision
-					request.Live = &replay.Live{CompactRevision: point().CompactRevision, Hash: point().Hash}
+					request.Live = &replay.Live{Revision: point().Revision, CompactRevision: point().CompactRevision, Hash: point().Hash}
 
 					result, err := replay.Replay(request)
 					Expect(err).NotTo(HaveOccurred())
@@ -80,7 +80,7 @@ var _ = Describe("Replay", func() {
 
 			It("should create the database of a time", func() {
 				request.Time = reported.Points.BeforeTime.Time
-				request.Live = &replay.Live{Hash: reported.Points.BeforeTime.Hash}
+				request.Live = &replay.Live{Revision: reported.Points.BeforeTime.Revision, Hash: reported.Points.BeforeTime.Hash}
 				result, err := replay.Replay(request)
 				Expect(err).NotTo(HaveOccurred())
 				Expect(result.Revision).To(Equal(reported.Points.BeforeTime.Revision))
@@ -117,7 +117,7 @@ var _ = Describe("Replay", func() {
 			It("should use a later full snapshot that is not compacted after the revision", func() {
 				Expect(os.Remove(sets[0].Full.Path)).To(Succeed())
 				point := reported.Points.Compacted
-				request.Revision, request.Live = point.Revision, &replay.Live{CompactRevision: point.CompactRevision, Hash: point.Hash}
+				request.Revision, request.Live = point.Revision, &replay.Live{Revision: point.Revision, CompactRevision: point.CompactRevision, Hash: point.Hash}
 				result, err := replay.Replay(request)
 				Expect(err).NotTo(HaveOccurred())
 				Expect(result.Base).To(Equal(sets[1].Full.String()))
@@ -131,15 +131,31 @@ var _ = Describe("Replay", func() {
 
 			It("should report a hash that differs, and keep the database for an inspection", func() {
 				point := reported.Points.Compacted
-				request.Revision, request.Live = point.Revision, &replay.Live{CompactRevision: point.CompactRevision, Hash: point.Hash + 1}
+				request.Revision, request.Live = point.Revision, &replay.Live{Revision: point.Revision, CompactRevision: point.CompactRevision, Hash: point.Hash + 1}
 				_, err := replay.Replay(request)
 				Expect(err).To(MatchError(replay.ErrHashDiffers))
 				Expect(request.Output).To(BeAnExistingFile())
 			})
 
+			It("should compare with each revision that the live etcd reported, after a replay of all events", func() {
+				for _, point := range []recorded.Point{reported.Points.First, reported.Points.Middle, reported.Points.Compacted} {
+					request.Revision = 47
+					request.Live = &replay.Live{Revision: point.Revision, CompactRevision: point.CompactRevision, Hash: point.Hash}
+					result, err := replay.Replay(request)
+					Expect(err).NotTo(HaveOccurred())
+					Expect(result.Revision).To(Equal(int64(47)))
+					Expect(os.Remove(request.Output)).To(Succeed())
+				}
+			})
+
+			It("should not compare with a revision after the last snapshot", func() {
+				request.Live = &replay.Live{Revision: 53, CompactRevision: 44, Hash: 1}
+				expectFailure(request, replay.ErrUnavailable, "the snapshots end at revision 52")
+			})
+
 			It("should not compare with an etcd that was compacted less than the full snapshot", func() {
 				Expect(os.Remove(sets[0].Full.Path)).To(Succeed())
-				request.Revision, request.Live = 50, &replay.Live{CompactRevision: 40, Hash: 1}
+				request.Revision, request.Live = 50, &replay.Live{Revision: 50, CompactRevision: 40, Hash: 1}
 				expectFailure(request, replay.ErrUnavailable, "must not be compacted after revision 40")
 			})
 
@@ -152,7 +168,7 @@ var _ = Describe("Replay", func() {
 				writeFull(compacted.Path, request, 47, 47)
 
 				point := reported.Points.Compacted
-				request.Revision, request.Live = point.Revision, &replay.Live{CompactRevision: point.CompactRevision, Hash: point.Hash}
+				request.Revision, request.Live = point.Revision, &replay.Live{Revision: point.Revision, CompactRevision: point.CompactRevision, Hash: point.Hash}
 				result, err := replay.Replay(request)
 				Expect(err).NotTo(HaveOccurred())
 				Expect(result.Base).To(Equal(sets[0].Full.String()))
@@ -216,7 +232,7 @@ var _ = Describe("Replay", func() {
 					expectFailure(request, replay.ErrOverlap, first.String()+" and "+second.String()+" contain revisions 23 to 28")
 
 					request.AllowOverlap = true
-					request.Live = &replay.Live{CompactRevision: reported.Points.Compacted.CompactRevision, Hash: reported.Points.Compacted.Hash}
+					request.Live = &replay.Live{Revision: 47, CompactRevision: reported.Points.Compacted.CompactRevision, Hash: reported.Points.Compacted.Hash}
 					_, err := replay.Replay(request)
 					Expect(err).NotTo(HaveOccurred())
 
@@ -259,7 +275,7 @@ var _ = Describe("Replay", func() {
 				renamed.Last = 12
 				Expect(os.Rename(sets[0].Full.Path, filepath.Join(filepath.Dir(renamed.Path), renamed.String()))).To(Succeed())
 				request.Revision = 28
-				request.Live = &replay.Live{Hash: reported.Points.First.Hash}
+				request.Live = &replay.Live{Revision: 28, Hash: reported.Points.First.Hash}
 				_, err := replay.Replay(request)
 				Expect(err).NotTo(HaveOccurred())
 			})
