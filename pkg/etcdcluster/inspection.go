@@ -58,6 +58,14 @@ const (
 	ExitCorrupt = 4
 	// ExitNoFiles means that the data directory contains no files.
 	ExitNoFiles = 5
+	// ExitOverlap means that delta snapshots contain the same events.
+	ExitOverlap = 8
+	// ExitHistory means that the snapshots are from before and after a loss of data, or that an event is missing.
+	ExitHistory = 9
+	// ExitHashDiffers means that the snapshots do not contain what the live etcd contained.
+	ExitHashDiffers = 11
+	// ExitRestoreDiffers means that the sidecar restored something else than the snapshots contain.
+	ExitRestoreDiffers = 12
 )
 
 // ClaimInspectionFor returns the state of a Job that inspects the volume of a member, and of its pods. Pods of other owners are ignored.

@@ -110,6 +110,17 @@ func inspectionFor(options []func(*druidv1alpha1.Etcd)) *batchv1.Job {
 	}, compaction.InspectedClaim{Name: "test-test-1", UID: "claim-uid", Ordinal: 1})
 }
 
+func restoreDrillFor(options []func(*druidv1alpha1.Etcd)) *batchv1.Job {
+	GinkgoHelper()
+	etcd := fixture.Etcd(options...)
+	store, errs := backupstore.FromSpec(*etcd.Spec.Backup.Store, etcd.Namespace, etcd.Name, field.NewPath("spec"))
+	Expect(errs).To(BeEmpty())
+
+	return compaction.RestoreDrillJob(compaction.Values{
+		Etcd: etcd, Store: store, Node: "n2", Image: "example.com/etcd-backup-restore:v2", HelperImage: "example.com/operator:v1", Deadline: 3 * time.Hour,
+	}, compaction.LiveHash{Revision: 4711, CompactRevision: 4000, Hash: 3111287368})
+}
+
 func manifest(job *batchv1.Job) string {
 	GinkgoHelper()
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(job)
@@ -129,6 +140,7 @@ var jobs = []struct {
 }{
 	{"testdata", "etcd-snapshot-compaction-job", func(options []func(*druidv1alpha1.Etcd)) *batchv1.Job { return jobFor(options) }, goldenCases()},
 	{"testdata/restore-verification", "etcd-restore-verification-job", restoreVerificationFor, goldenCases()},
+	{"testdata/restore-drill", "etcd-restore-drill-job", restoreDrillFor, goldenCases()},
 	{"testdata/inspection", "etcd-inspection-job", inspectionFor, []goldenCase{
 		{"non-root", nil, podsecurityapi.LevelRestricted},
 		{"run-as-root", []func(*druidv1alpha1.Etcd){func(etcd *druidv1alpha1.Etcd) { etcd.Spec.RunAsRoot = new(true) }}, podsecurityapi.LevelBaseline},
@@ -174,6 +186,42 @@ var _ = Describe("Jobs", func() {
 			"etcd-druid.extensions.gardener.cloud/task":          "1234",
 			"etcd-druid.extensions.gardener.cloud/base-revision": "1000",
 		}))
+	})
+})
+
+var _ = Describe("The Job of a restore drill", func() {
+	It("should give the credentials of the store only to the container that copies the snapshots", func() {
+		pod := restoreDrillFor(goldenCases()[0].options).Spec.Template.Spec
+		Expect(pod.InitContainers[0].VolumeMounts).To(ContainElement(HaveField("Name", "source-etcd-backup-secret")))
+		for _, container := range []corev1.Container{pod.InitContainers[1], pod.Containers[0]} {
+			Expect(container.VolumeMounts).NotTo(ContainElement(HaveField("Name", "source-etcd-backup-secret")))
+			for _, variable := range container.Env {
+				Expect(variable.Name).To(BeElementOf("STORAGE_CONTAINER", "HOME"))
+			}
+		}
+	})
+
+	It("should not call the API server", func() {
+		pod := restoreDrillFor(goldenCases()[0].options).Spec.Template
+		Expect(pod.Labels).NotTo(HaveKey("networking.gardener.cloud/to-runtime-apiserver"))
+		Expect(pod.Spec.AutomountServiceAccountToken).To(HaveValue(BeFalse()))
+		Expect(pod.Spec.Volumes).NotTo(ContainElement(HaveField("VolumeSource.Projected", Not(BeNil()))))
+	})
+
+	It("should refuse a store from which the sidecar cannot copy", func() {
+		store := func(options ...func(*druidv1alpha1.Etcd)) backupstore.Store {
+			etcd := fixture.Etcd(options...)
+			store, errs := backupstore.FromSpec(*etcd.Spec.Backup.Store, etcd.Namespace, etcd.Name, field.NewPath("spec"))
+			Expect(errs).To(BeEmpty())
+
+			return store
+		}
+		path := field.NewPath("spec", "backup", "store")
+		for _, provider := range []string{"S3", "gcp", "dell"} {
+			Expect(compaction.DrillErrors(store(fixture.WithStore(provider)), path)).To(BeEmpty())
+		}
+		Expect(compaction.DrillErrors(store(fixture.WithLocalStore()), path)).To(BeEmpty())
+		Expect(compaction.DrillErrors(store(fixture.WithStore("gcp"), withoutSecret), path)).To(ConsistOf(HaveField("Field", "spec.backup.store.secretRef")))
 	})
 })
 

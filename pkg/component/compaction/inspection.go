@@ -5,6 +5,7 @@
 package compaction
 
 import (
+	"slices"
 	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -126,15 +127,18 @@ func inspectionAffinity(v Values) *corev1.Affinity {
 	return &corev1.Affinity{NodeAffinity: onNode(ptr.Deref(affinity, corev1.Affinity{}).NodeAffinity, v.Node)}
 }
 
+// helperCommand is a command of etcd-helper that writes its result to the termination message.
+func helperCommand(name string, flags ...string) []string {
+	return slices.Concat([]string{pathHelper, name}, flags, []string{"--timeout=" + helperLockTimeout, "--termination-message-path=" + corev1.TerminationMessagePathDefault})
+}
+
 // inspectContainer is the container that inspects the database in a data directory of etcd.
 func inspectContainer(v Values, dataDir string, mount corev1.VolumeMount) corev1.Container {
 	return corev1.Container{
 		Name:            etcdcluster.InspectionContainer,
 		Image:           v.HelperImage,
 		ImagePullPolicy: helper.ImagePullPolicy(v.Etcd),
-		Command: []string{
-			pathHelper, "inspect", "--data-dir=" + dataDir, "--timeout=" + helperLockTimeout, "--termination-message-path=" + corev1.TerminationMessagePathDefault,
-		},
+		Command:         helperCommand("inspect", "--data-dir="+dataDir),
 		// The index of the keys is in memory, as in etcd.
 		Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
 			corev1.ResourceCPU:    resource.MustParse("100m"),

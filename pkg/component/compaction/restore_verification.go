@@ -38,7 +38,7 @@ func RestoreVerificationJob(v Values) *batchv1.Job {
 	spec := podSpec(v, seconds)
 	// It does not call the API server.
 	spec.Volumes = slices.DeleteFunc(spec.Volumes, func(volume corev1.Volume) bool { return volume.Name == volumeToken })
-	spec.InitContainers = []corev1.Container{restoreContainer(v, root)}
+	spec.InitContainers = []corev1.Container{restoreContainer(v, v.Store, root)}
 	spec.Containers = []corev1.Container{inspectContainer(v, pathVerified, corev1.VolumeMount{Name: volumeWorkspace, MountPath: pathWorkspace, ReadOnly: true})}
 	spec.ImagePullSecrets = v.HelperPullSecrets
 
@@ -72,8 +72,8 @@ func ignoreDisruptions() *batchv1.PodFailurePolicy {
 	}}}
 }
 
-// restoreContainer is the compaction container with the command for the restore only.
-func restoreContainer(v Values, root bool) corev1.Container {
+// restoreContainer is the compaction container with the command for the restore only. It restores the store.
+func restoreContainer(v Values, store backupstore.Store, root bool) corev1.Container {
 	restoring := container(v, root)
 	quota := helper.Quota(v.Etcd)
 	restoring.Name = "restore"
@@ -84,7 +84,7 @@ func restoreContainer(v Values, root bool) corev1.Container {
 		"--restoration-temp-snapshots-dir=" + pathWorkspace + "/restoration.temp",
 		"--snapstore-temp-directory=" + pathWorkspace + "/tmp",
 		fmt.Sprintf("--embedded-etcd-quota-bytes=%d", quota.Value()),
-	}, append(v.Store.Flags(backupstore.Primary), v.Store.ContainerFlag(backupstore.Primary))...)
+	}, append(store.Flags(backupstore.Primary), store.ContainerFlag(backupstore.Primary))...)
 
 	return restoring
 }

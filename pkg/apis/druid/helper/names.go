@@ -63,6 +63,9 @@ func CompactionJobName(etcd *druidv1alpha1.Etcd) string { return etcd.Name + "-c
 // RestoreVerificationJobName is the name of the Job that verifies a restore.
 func RestoreVerificationJobName(etcd *druidv1alpha1.Etcd) string { return etcd.Name + "-verify" }
 
+// RestoreDrillJobName is the name of the Job that compares the backup store with the live cluster, and restores it.
+func RestoreDrillJobName(etcd *druidv1alpha1.Etcd) string { return etcd.Name + "-drill" }
+
 // InspectionJobName is the name of the Job that inspects the volume of the member with the ordinal.
 func InspectionJobName(etcd *druidv1alpha1.Etcd, ordinal int) string {
 	return PodName(etcd, ordinal) + "-inspect"

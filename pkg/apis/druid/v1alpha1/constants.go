@@ -35,6 +35,7 @@ const (
 	ComponentNameCopyBackupsJob         = "etcd-copy-backups-job"
 	ComponentNameRestoreVerificationJob = "etcd-restore-verification-job"
 	ComponentNameInspectionJob          = "etcd-inspection-job"
+	ComponentNameRestoreDrillJob        = "etcd-restore-drill-job"
 	ComponentNameConnection             = "etcd-connection"
 	// ComponentNameOpsTask is of EtcdOpsTasks that the operator itself makes.
 	ComponentNameOpsTask = "etcd-ops-task"
