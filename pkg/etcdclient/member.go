@@ -5,6 +5,7 @@
 package etcdclient
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -289,8 +290,9 @@ func (m *member) close() {
 	}
 }
 
-// alarmPattern matches an alarm in the errors of a status: the text form of the alarm message.
-var alarmPattern = regexp.MustCompile(`memberID:(\d+)\s+alarm:(\w+)`)
+// alarmPattern matches an error of a status that is an alarm: the text form of the alarm message. The text form omits fields that are zero. etcd
+// raises the alarm CORRUPT with the member ID 0 if it does not know which member has the corrupt data.
+var alarmPattern = regexp.MustCompile(`^(?:memberID:(\d+)\s+)?alarm:(\w+)\s*$`)
 
 // alarmsFor returns the alarms in the errors of a status. The alarm API is not used, since each of its calls adds an entry to
 // the raft log of every member.
@@ -301,7 +303,7 @@ func alarmsFor(statusErrors []string) []etcdcluster.Alarm {
 		if match == nil {
 			continue
 		}
-		id, err := strconv.ParseUint(match[1], 10, 64)
+		id, err := strconv.ParseUint(cmp.Or(match[1], "0"), 10, 64)
 		if err != nil {
 			continue // too many digits for a member ID: not an alarm
 		}

@@ -85,7 +85,7 @@ type AlarmType string
 const (
 	// AlarmNoSpace means that the database has reached its quota: no writes are taken.
 	AlarmNoSpace AlarmType = "NOSPACE"
-	// AlarmCorrupt means that the member's data differs from that of others.
+	// AlarmCorrupt means that members have different data: etcd rejects all writes.
 	AlarmCorrupt AlarmType = "CORRUPT"
 )
 
@@ -100,7 +100,7 @@ var WriteRejections = []Alarm{{MemberID: writeRejecter, Type: AlarmNoSpace}, Wri
 
 // Alarm is an alarm that a member raised.
 type Alarm struct {
-	// MemberID of the member that raised it.
+	// MemberID of the member that raised it. 0: etcd does not know which member has corrupt data.
 	MemberID uint64
 	// Type of the alarm.
 	Type AlarmType
@@ -112,6 +112,18 @@ func (e EtcdResponses) RejectsWrites() bool { return slices.Contains(e.Alarms, W
 // HasWriteRejection is true while any of WriteRejections is raised, also if the operator was stopped before it had raised or disarmed all of them.
 func (e EtcdResponses) HasWriteRejection() bool {
 	return slices.ContainsFunc(e.Alarms, func(alarm Alarm) bool { return slices.Contains(WriteRejections, alarm) })
+}
+
+// AlarmsOf returns the alarms of the type that members have raised. WriteRejections are not among them.
+func (e EtcdResponses) AlarmsOf(alarmType AlarmType) []Alarm {
+	var raised []Alarm
+	for _, alarm := range e.Alarms {
+		if alarm.Type == alarmType && !slices.Contains(WriteRejections, alarm) {
+			raised = append(raised, alarm)
+		}
+	}
+
+	return raised
 }
 
 // Endpoint returns the response of the member with the ordinal. Nil: it was not queried.

@@ -169,7 +169,10 @@ func StatusFor(facts Facts) Status {
 	}
 	for _, alarm := range o.Etcd.Alarms {
 		actor := "member " + etcdcluster.FormatID(alarm.MemberID)
-		if slices.Contains(etcdcluster.WriteRejections, alarm) {
+		switch {
+		case alarm.MemberID == 0:
+			actor = "etcd, which names no member"
+		case slices.Contains(etcdcluster.WriteRejections, alarm):
 			actor = "the operator, which makes etcd reject writes before a deletion of the volumes"
 		}
 		status.Alarms = append(status.Alarms, fmt.Sprintf("%s raised by %s", alarm.Type, actor))

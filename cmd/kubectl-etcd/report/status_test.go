@@ -154,8 +154,8 @@ var _ = Describe("StatusFor", func() {
 	})
 
 	It("names the actor of each alarm", func() {
-		facts.Observation.Etcd.Alarms = []etcdcluster.Alarm{{MemberID: 0xab, Type: etcdcluster.AlarmNoSpace}, etcdcluster.WriteRejection}
-		Expect(report.StatusFor(facts).Alarms).To(Equal([]string{"NOSPACE raised by member ab", "CORRUPT raised by the operator, which makes etcd reject writes before a deletion of the volumes"}))
+		facts.Observation.Etcd.Alarms = []etcdcluster.Alarm{{Type: etcdcluster.AlarmCorrupt}, {MemberID: 0xab, Type: etcdcluster.AlarmNoSpace}, etcdcluster.WriteRejection}
+		Expect(report.StatusFor(facts).Alarms).To(Equal([]string{"CORRUPT raised by etcd, which names no member", "NOSPACE raised by member ab", "CORRUPT raised by the operator, which makes etcd reject writes before a deletion of the volumes"}))
 	})
 
 	It("ignores the role in the lease of an unreachable member", func() {

@@ -49,6 +49,9 @@ const (
 	// ConditionTypeRevisionConfirmed is True while no quorum returns a lower revision than an earlier one. Absent until a
 	// revision is recorded.
 	ConditionTypeRevisionConfirmed ConditionType = "RevisionConfirmed"
+	// ConditionTypeDataConsistent is False while etcd reports that members have different data. Absent until a member has
+	// responded.
+	ConditionTypeDataConsistent ConditionType = "DataConsistent"
 )
 
 // Reasons that several conditions share.
@@ -144,6 +147,14 @@ const (
 	ReasonRevisionConfirmed = "RevisionConfirmed"
 	// ReasonRevisionRolledBack means that a quorum has returned a lower revision than an earlier one: writes are lost.
 	ReasonRevisionRolledBack = "RevisionRolledBack"
+)
+
+// Reasons of the condition DataConsistent.
+const (
+	// ReasonNoCorruptAlarm means that no alarm CORRUPT is raised.
+	ReasonNoCorruptAlarm = "NoCorruptAlarm"
+	// ReasonCorruptAlarmRaised means that etcd has raised the alarm CORRUPT: it rejects all writes.
+	ReasonCorruptAlarmRaised = "CorruptAlarmRaised"
 )
 
 // Reasons of the condition BootstrappedWithExistingCluster.
