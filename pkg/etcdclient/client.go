@@ -18,6 +18,13 @@ var ErrUnreachable = errors.New("member does not answer")
 // ErrQuorumUnsafe is the reason of etcd to refuse the removal of a member: too few of the other members are healthy.
 var ErrQuorumUnsafe = errors.New("the other members would have no quorum")
 
+// ErrOtherAlarm is the reason not to disarm an alarm: an alarm of another type is raised. If etcd disarms the last alarm of a type, alarms of other
+// types lose their effect too.
+var ErrOtherAlarm = errors.New("an alarm of another type is raised, which would lose its effect")
+
+// MaxPrefixes is the maximum number of prefixes that CountKeys counts.
+const MaxPrefixes = 200
+
 // Client calls one member. Each call ends after the timeout of the Connector or with its context, whichever is first.
 type Client interface {
 	// Status returns the status of the endpoint and the alarms, and whether a linearizable read succeeds. The caller sets
@@ -50,6 +57,18 @@ type Client interface {
 	RejectWrites(ctx context.Context) (int64, error)
 	// AllowWrites ends a rejection of RejectWrites. Without one it changes nothing. Errors as for Status.
 	AllowWrites(ctx context.Context) error
+	// Compact removes the history of all keys before the revision, and waits until the member has removed it from its database. The other members
+	// remove it at the same time. A revision up to which the history was removed before is no error. Clients that watch from an earlier revision
+	// must read again. Each member that has a leader accepts the call, also while its database is full. Only the context limits the call, not the
+	// timeout of the Connector. Errors as for Status.
+	Compact(ctx context.Context, revision int64) error
+	// Disarm disarms an alarm. Each member that has a leader accepts the call. An alarm that is not raised is no error. The error has
+	// ErrOtherAlarm in its chain if an alarm of another type is raised. Otherwise errors as for Status.
+	Disarm(ctx context.Context, alarm etcdcluster.Alarm) error
+	// CountKeys counts the keys of the cluster by their prefixes, most keys first. It reads neither values nor, with one exception for each prefix,
+	// keys. A prefix ends with the second slash after its first character, or with the third one if the part before it contains a dot, as an API
+	// group does. A key with fewer slashes is counted by itself. At most MaxPrefixes are counted, and all other keys together. Only the context limits the call, not the timeout of the Connector. Errors as for Status.
+	CountKeys(ctx context.Context) ([]etcdcluster.KeyCount, error)
 	// IsAuthEnabled returns whether etcd authenticates its clients by user and role. Members of etcd 3.4 reject the call. Each call adds an entry
 	// to the raft log of every member. Errors as for Status.
 	IsAuthEnabled(ctx context.Context) (bool, error)

@@ -72,6 +72,7 @@ func statusFor(response *etcdserverpb.StatusResponse) etcdcluster.EndpointStatus
 		Learner:          response.IsLearner,
 		DBSize:           response.DbSize,
 		DBSizeInUse:      response.DbSizeInUse,
+		DBSizeQuota:      response.DbSizeQuota,
 		RaftTerm:         response.RaftTerm,
 		RaftIndex:        response.RaftIndex,
 		RaftAppliedIndex: response.RaftAppliedIndex,

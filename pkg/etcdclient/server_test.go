@@ -21,10 +21,13 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/stats"
+	"google.golang.org/grpc/status"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
 )
@@ -62,6 +65,10 @@ type server struct {
 	failAlarm func(etcdserverpb.AlarmRequest_AlarmAction, raisedAlarm) error
 	// defragments, if it is not nil, ends a defragmentation. Until then the server responds to no other call.
 	defragments chan struct{}
+	// keys are the keys of the database, sorted.
+	keys []string
+	// compacted is the revision up to which the history was removed.
+	compacted   int64
 	connections int
 	ranges      []*etcdserverpb.RangeRequest
 	linearized  bool
@@ -119,8 +126,33 @@ func (s *server) Status(ctx context.Context, _ *etcdserverpb.StatusRequest) (*et
 
 func (s *server) Range(_ context.Context, request *etcdserverpb.RangeRequest) (*etcdserverpb.RangeResponse, error) {
 	s.ranges = append(s.ranges, request)
+	response := &etcdserverpb.RangeResponse{Header: s.status.Header}
+	for _, key := range s.keys {
+		isIn := key >= string(request.Key) && (string(request.RangeEnd) == "\x00" || key < string(request.RangeEnd))
+		if !isIn {
+			continue
+		}
+		response.Count++
+		if !request.CountOnly && (request.Limit == 0 || len(response.Kvs) < int(request.Limit)) {
+			response.Kvs = append(response.Kvs, &mvccpb.KeyValue{Key: []byte(key)})
+		}
+	}
 
-	return &etcdserverpb.RangeResponse{Header: s.status.Header}, s.rangeError
+	return response, s.rangeError
+}
+
+func (s *server) Compact(_ context.Context, request *etcdserverpb.CompactionRequest) (*etcdserverpb.CompactionResponse, error) {
+	switch {
+	case !request.Physical:
+		return nil, status.Error(codes.InvalidArgument, "the test expects a physical compaction")
+	case request.Revision <= s.compacted:
+		return nil, rpctypes.ErrGRPCCompacted
+	case request.Revision > s.status.Header.Revision:
+		return nil, rpctypes.ErrGRPCFutureRev
+	}
+	s.compacted = request.Revision
+
+	return &etcdserverpb.CompactionResponse{}, nil
 }
 
 func (s *server) AuthStatus(context.Context, *etcdserverpb.AuthStatusRequest) (*etcdserverpb.AuthStatusResponse, error) {

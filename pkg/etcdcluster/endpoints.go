@@ -48,6 +48,8 @@ type EndpointStatus struct {
 	Learner bool
 	// DBSize is the size of its database file, DBSizeInUse the part that holds data, both in bytes.
 	DBSize, DBSizeInUse int64
+	// DBSizeQuota is the largest size of the file in bytes. 0: members before etcd 3.6 do not report it.
+	DBSizeQuota int64
 	// RaftTerm, RaftIndex, RaftAppliedIndex as the member knows them.
 	RaftTerm, RaftIndex, RaftAppliedIndex uint64
 	// Revision of its store. It may be behind that of other members.
@@ -104,6 +106,14 @@ type Alarm struct {
 	MemberID uint64
 	// Type of the alarm.
 	Type AlarmType
+}
+
+// KeyCount is the number of keys with a prefix.
+type KeyCount struct {
+	// Prefix of the keys. Empty: all keys that are not counted otherwise.
+	Prefix string
+	// Keys is their number.
+	Keys int64
 }
 
 // RejectsWrites is true while the cluster rejects all writes because of WriteRejection.

@@ -9,6 +9,7 @@ import (
 	"fmt"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
 
 // Connector returns clients of the members that call onWrite before and after each change of the cluster. If onWrite is nil, they call
@@ -68,6 +69,21 @@ func (m member) RejectWrites(ctx context.Context) (revision int64, err error) {
 // AllowWrites implements etcdclient.Client.
 func (m member) AllowWrites(ctx context.Context) error {
 	return m.write("allow writes", func() error { return m.Client.AllowWrites(ctx) })
+}
+
+// Compact implements etcdclient.Client.
+func (m member) Compact(ctx context.Context, revision int64) error {
+	return m.write(fmt.Sprintf("compact the history up to revision %d", revision), func() error { return m.Client.Compact(ctx, revision) })
+}
+
+// Disarm implements etcdclient.Client.
+func (m member) Disarm(ctx context.Context, alarm etcdcluster.Alarm) error {
+	return m.write(fmt.Sprintf("disarm the alarm %s of %x", alarm.Type, alarm.MemberID), func() error { return m.Client.Disarm(ctx, alarm) })
+}
+
+// Defragment implements etcdclient.Client.
+func (m member) Defragment(ctx context.Context) error {
+	return m.write("defragment", func() error { return m.Client.Defragment(ctx) })
 }
 
 func (c connector) write(what string, do func() error) error {

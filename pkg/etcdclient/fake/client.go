@@ -55,7 +55,7 @@ func (c *client) Status(context.Context) (etcdcluster.EndpointStatus, []etcdclus
 		status = etcdcluster.EndpointStatus{
 			Reachable: true, MemberID: m.ID, ClusterID: c.cluster.ID, LeaderID: c.cluster.leader, Learner: m.Learner,
 			RaftTerm: c.cluster.term, RaftIndex: firstIndex + uint64(c.cluster.revision), RaftAppliedIndex: firstIndex + uint64(c.cluster.revision) - m.lag, // #nosec G115 -- never negative
-			Revision: c.cluster.revision, Version: cmp.Or(m.version, c.cluster.Version), DBSize: m.databaseSize(), DBSizeInUse: 4096,
+			Revision: c.cluster.revision, Version: cmp.Or(m.version, c.cluster.Version), DBSize: m.size, DBSizeInUse: m.inUse,
 			Healthy: !m.Learner && c.cluster.leader != 0,
 		}
 		if status.Healthy {
@@ -146,7 +146,7 @@ func (c *client) Defragment(context.Context) error {
 				return err
 			}
 		}
-		m.defragmented = true
+		m.size = m.inUse
 
 		return nil
 	})
@@ -250,6 +250,53 @@ func (c *client) RemoveMember(_ context.Context, id uint64) error {
 
 		return nil
 	})
+}
+
+// Compact implements etcdclient.Client. All running members remove the history.
+func (c *client) Compact(_ context.Context, revision int64) error {
+	return c.call(func(*memberState) error {
+		switch {
+		case c.cluster.leader == 0:
+			return errors.New("compacting the history: there is no leader")
+		case revision > c.cluster.revision:
+			return errors.New("compacting the history: a future revision")
+		case revision <= c.cluster.compacted:
+			return nil
+		}
+		c.cluster.compacted = revision
+		for _, other := range c.cluster.members {
+			other.inUse = other.live
+		}
+
+		return nil
+	})
+}
+
+// Disarm implements etcdclient.Client.
+func (c *client) Disarm(_ context.Context, alarm etcdcluster.Alarm) error {
+	return c.call(func(*memberState) error {
+		switch {
+		case c.cluster.leader == 0:
+			return errors.New("disarming the alarm: there is no leader")
+		case slices.ContainsFunc(c.cluster.alarms, func(other etcdcluster.Alarm) bool { return other.Type != alarm.Type }):
+			return fmt.Errorf("disarming the alarm: %w", etcdclient.ErrOtherAlarm)
+		}
+		c.cluster.alarms = slices.DeleteFunc(c.cluster.alarms, func(other etcdcluster.Alarm) bool { return other == alarm })
+
+		return nil
+	})
+}
+
+// CountKeys implements etcdclient.Client.
+func (c *client) CountKeys(context.Context) ([]etcdcluster.KeyCount, error) {
+	var keys []etcdcluster.KeyCount
+	err := c.call(func(*memberState) error {
+		keys = slices.Clone(c.cluster.keys)
+
+		return nil
+	})
+
+	return keys, err
 }
 
 // HashKV implements etcdclient.Client. All members have the same data, except those of SetHash.

@@ -32,6 +32,9 @@ type Cluster struct {
 	revision int64
 	alarms   []etcdcluster.Alarm
 	calls    int
+	// compacted is the revision up to which the history was removed.
+	compacted int64
+	keys      []etcdcluster.KeyCount
 
 	authEnabled bool
 
@@ -47,8 +50,20 @@ type memberState struct {
 	// hash of the data.
 	hash uint32
 	lag  uint64
-	// defragmented is true if the database has no unused space.
-	defragmented bool
+	// size is the size of the database file in bytes, and inUse the part that holds data.
+	size, inUse int64
+	// live is what is in use after a compaction.
+	live int64
+}
+
+// The sizes of a database in bytes, unless SetDatabase sets others.
+const (
+	defaultSize  = 8192
+	defaultInUse = 4096
+)
+
+func newMember(listed etcdcluster.ListedMember, address string) *memberState {
+	return &memberState{ListedMember: listed, address: address, size: defaultSize, inUse: defaultInUse, live: defaultInUse}
 }
 
 var _ etcdclient.Connector = (*Cluster)(nil)
@@ -59,24 +74,18 @@ func NewCluster(id uint64) *Cluster { return &Cluster{ID: id, Version: "3.4.34",
 // AddMember adds a running voting member. Address is its client address, host:port. The first member becomes the leader.
 func (c *Cluster) AddMember(id uint64, name, address string) {
 	c.change(func() {
-		c.members = append(c.members, &memberState{
-			ListedMember: etcdcluster.ListedMember{
-				ID: id, Name: name, PeerURLs: []string{"http://" + name + ":2380"}, ClientURLs: []string{"http://" + address},
-			},
-			address: address,
-		})
+		c.members = append(c.members, newMember(etcdcluster.ListedMember{
+			ID: id, Name: name, PeerURLs: []string{"http://" + name + ":2380"}, ClientURLs: []string{"http://" + address},
+		}, address))
 	})
 }
 
 // AddLearner adds a running learner. Address is its client address, host:port.
 func (c *Cluster) AddLearner(id uint64, name, address string) {
 	c.change(func() {
-		c.members = append(c.members, &memberState{
-			ListedMember: etcdcluster.ListedMember{
-				ID: id, Name: name, PeerURLs: []string{"http://" + name + ":2380"}, ClientURLs: []string{"http://" + address}, Learner: true,
-			},
-			address: address,
-		})
+		c.members = append(c.members, newMember(etcdcluster.ListedMember{
+			ID: id, Name: name, PeerURLs: []string{"http://" + name + ":2380"}, ClientURLs: []string{"http://" + address}, Learner: true,
+		}, address))
 	})
 }
 
@@ -117,7 +126,7 @@ func (c *Cluster) Members() []etcdcluster.ListedMember {
 func (c *Cluster) Clone() *Cluster {
 	c.lock.Lock()
 	defer c.lock.Unlock()
-	other := &Cluster{ID: c.ID, Version: c.Version, leader: c.leader, term: c.term, revision: c.revision, alarms: slices.Clone(c.alarms)}
+	other := &Cluster{ID: c.ID, Version: c.Version, leader: c.leader, term: c.term, revision: c.revision, alarms: slices.Clone(c.alarms), compacted: c.compacted, keys: c.keys}
 	for _, m := range c.members {
 		other.members = append(other.members, new(*m))
 	}
@@ -160,6 +169,8 @@ func (c *Cluster) Write() error {
 		return errors.New("no leader")
 	case c.rejectsWrites():
 		return errors.New("etcdserver: corrupt cluster")
+	case len(c.alarms) > 0:
+		return errors.New("etcdserver: mvcc: database space exceeded")
 	}
 	c.revision++
 
@@ -203,13 +214,39 @@ func (c *Cluster) OnDefragment(defragment func(id uint64) error) {
 	c.change(func() { c.onDefragment = defragment })
 }
 
-// databaseSize returns the size of the database file in bytes. It is twice the size in use until the member is defragmented.
-func (m *memberState) databaseSize() int64 {
-	if m.defragmented {
-		return 4096
-	}
+// SetDatabase sets the sizes of the database of a member in bytes: the file, the part in use, and the part in use after a compaction.
+func (c *Cluster) SetDatabase(id uint64, size, inUse, live int64) {
+	c.change(func() {
+		m := c.find(id)
+		m.size, m.inUse, m.live = size, inUse, live
+	})
+}
 
-	return 8192
+// SetKeys sets the numbers of keys by prefix.
+func (c *Cluster) SetKeys(keys ...etcdcluster.KeyCount) { c.change(func() { c.keys = keys }) }
+
+// Compacted returns the revision up to which the history was removed. 0: it was not.
+func (c *Cluster) Compacted() int64 {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+
+	return c.compacted
+}
+
+// Alarms returns the alarms that are raised.
+func (c *Cluster) Alarms() []etcdcluster.Alarm {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+
+	return slices.Clone(c.alarms)
+}
+
+// DatabaseSize returns the size of the database file of a member in bytes.
+func (c *Cluster) DatabaseSize(id uint64) int64 {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+
+	return c.find(id).size
 }
 
 // Leader returns the member ID of the leader, or 0 if there is no leader.

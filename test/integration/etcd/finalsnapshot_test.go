@@ -77,6 +77,19 @@ func (*singleMember) HashKV(context.Context, int64) (uint32, int64, error) {
 	return 0, 0, errors.New("not implemented")
 }
 
+// Compact implements etcdclient.Client.
+func (*singleMember) Compact(context.Context, int64) error { return errors.New("not implemented") }
+
+// Disarm implements etcdclient.Client.
+func (*singleMember) Disarm(context.Context, etcdcluster.Alarm) error {
+	return errors.New("not implemented")
+}
+
+// CountKeys implements etcdclient.Client.
+func (*singleMember) CountKeys(context.Context) ([]etcdcluster.KeyCount, error) {
+	return nil, errors.New("not implemented")
+}
+
 func (*singleMember) UpdatePeerURLs(context.Context, uint64, []string) error {
 	return errors.New("not implemented")
 }

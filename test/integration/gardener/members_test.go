@@ -75,6 +75,19 @@ func (*memberClient) HashKV(context.Context, int64) (uint32, int64, error) {
 	return 0, 0, errors.New("not implemented")
 }
 
+// Compact implements etcdclient.Client.
+func (*memberClient) Compact(context.Context, int64) error { return errors.New("not implemented") }
+
+// Disarm implements etcdclient.Client.
+func (*memberClient) Disarm(context.Context, etcdcluster.Alarm) error {
+	return errors.New("not implemented")
+}
+
+// CountKeys implements etcdclient.Client.
+func (*memberClient) CountKeys(context.Context) ([]etcdcluster.KeyCount, error) {
+	return nil, errors.New("not implemented")
+}
+
 // UpdatePeerURLs implements etcdclient.Client.
 func (*memberClient) UpdatePeerURLs(context.Context, uint64, []string) error {
 	return errors.New("not implemented")
