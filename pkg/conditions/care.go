@@ -24,6 +24,7 @@ var builders = map[druidv1alpha1.ConditionType]func(Input) *druidv1alpha1.Condit
 	druidv1alpha1.ConditionTypeBootstrappedWithExistingCluster: BootstrappedWithExistingCluster,
 	druidv1alpha1.ConditionTypeRevisionConfirmed:               RevisionConfirmed,
 	druidv1alpha1.ConditionTypeDataConsistent:                  DataConsistent,
+	druidv1alpha1.ConditionTypeDatabaseSpaceAvailable:          DatabaseSpaceAvailable,
 	druidv1alpha1.ConditionTypeSecretsAvailable:                SecretsAvailable,
 	druidv1alpha1.ConditionTypeCertificatesValid:               CertificatesValid,
 }

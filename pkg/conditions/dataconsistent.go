@@ -6,7 +6,6 @@ package conditions
 
 import (
 	"fmt"
-	"strings"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
@@ -21,34 +20,10 @@ func DataConsistent(in Input) *druidv1alpha1.Condition {
 	case len(raised) > 0:
 		return condition(conditionType, druidv1alpha1.ConditionFalse, druidv1alpha1.ReasonCorruptAlarmRaised, fmt.Sprintf(
 			"etcd has found different data in its members, and has raised the alarm CORRUPT for %s. It rejects all writes until the alarm is disarmed. "+
-				"The operator does not disarm it. Follow the runbook of alert EtcdDataCorrupt", corruptMembers(in, raised)))
+				"The operator does not disarm it. Follow the runbook of alert EtcdDataCorrupt", alarmedMembers(in, raised)))
 	case !in.Observation.Etcd.AnyReachable():
 		return Find(in.Etcd.Status.Conditions, conditionType)
 	default:
 		return condition(conditionType, druidv1alpha1.ConditionTrue, druidv1alpha1.ReasonNoCorruptAlarm, "etcd has raised no alarm CORRUPT")
 	}
-}
-
-// corruptMembers names the members of the alarms.
-func corruptMembers(in Input, raised []etcdcluster.Alarm) string {
-	var names []string
-	for _, alarm := range raised {
-		names = append(names, memberOf(in, alarm))
-	}
-
-	return strings.Join(names, " and ")
-}
-
-// memberOf names the member of an alarm.
-func memberOf(in Input, alarm etcdcluster.Alarm) string {
-	if alarm.MemberID == 0 {
-		return "an unknown member"
-	}
-	for _, member := range etcdcluster.MembersFor(in.Etcd, in.Observation) {
-		if member.ID() == alarm.MemberID {
-			return "member " + member.Name
-		}
-	}
-
-	return "member " + etcdcluster.FormatID(alarm.MemberID)
 }

@@ -62,7 +62,7 @@ var _ = Describe("ForCare", func() {
 		status := in.Etcd.Status.DeepCopy()
 		conditions.ForCare(in, status)
 		Expect(types(*status)).To(Equal([]string{"AllMembersReady", "AllMembersUpdated", "BackupReady", "CertificatesValid", "ClusterIDMismatch",
-			"DataConsistent", "DataVolumesReady", "DeltaSnapshotReady", "FullSnapshotReady", "Ready", "SecretsAvailable"}))
+			"DataConsistent", "DataVolumesReady", "DatabaseSpaceAvailable", "DeltaSnapshotReady", "FullSnapshotReady", "Ready", "SecretsAvailable"}))
 		Expect(status.Members).To(HaveLen(3))
 	})
 

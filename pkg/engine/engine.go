@@ -218,6 +218,10 @@ func (e Engine) rollOut(ctx context.Context, run *Run) error {
 		run.RequeueWithin(FallbackResync) // no watch reports changes of volumes and conditions
 	}
 
+	if p.Space.IsActive() {
+		run.RequeueWithin(repairPeriod) // no watch reports sizes and alarms
+	}
+
 	return e.execute(ctx, run, p, applied)
 }
 

@@ -291,7 +291,7 @@ func observationPeriod(p plan.Plan) time.Duration {
 		return repairPeriod // a watch reports pods, and a node may be partitioned for days
 	case plan.StageWaitForExisting, plan.StageSnapshot, plan.StageResizeVolume:
 		return repairPeriod
-	case plan.StageScaleUp, plan.StageScaleIn, plan.StageSurge, plan.StageMigrateVolumes, plan.StagePromote, plan.StageReplacePod, plan.StageReplaceLearner, plan.StageReplaceVolume, plan.StageWaitForMembers,
+	case plan.StageScaleUp, plan.StageScaleIn, plan.StageSurge, plan.StageMigrateVolumes, plan.StagePromote, plan.StageReplacePod, plan.StageReplaceLearner, plan.StageReplaceVolume, plan.StageFreeSpace, plan.StageWaitForMembers,
 		plan.StageQuorumLost, plan.StageHalted:
 		if p.PollMembers {
 			return MemberPeriod

@@ -96,6 +96,9 @@ func (r *Run) NextState() state.State {
 	if p.Retained != nil {
 		next.Retained = p.Retained
 	}
+	if p.Space != nil {
+		next.Space = p.Space
+	}
 	if t.TLS.AnyManaged() {
 		next.Rotation = &t.Rotation
 	}

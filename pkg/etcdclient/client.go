@@ -65,9 +65,10 @@ type Client interface {
 	// Disarm disarms an alarm. Each member that has a leader accepts the call. An alarm that is not raised is no error. The error has
 	// ErrOtherAlarm in its chain if an alarm of another type is raised. Otherwise errors as for Status.
 	Disarm(ctx context.Context, alarm etcdcluster.Alarm) error
-	// CountKeys counts the keys of the cluster by their prefixes, most keys first. It reads neither values nor, with one exception for each prefix,
-	// keys. A prefix ends with the second slash after its first character, or with the third one if the part before it contains a dot, as an API
-	// group does. A key with fewer slashes is counted by itself. At most MaxPrefixes are counted, and all other keys together. Only the context limits the call, not the timeout of the Connector. Errors as for Status.
+	// CountKeys counts the keys of the cluster by their prefixes, most keys first. It reads one key of each prefix,
+	// and no value. A prefix ends with the second slash after its first character. If the part before it contains a dot, as an API group does, the
+	// prefix ends with the third slash. A key with fewer slashes is counted by itself. At most MaxPrefixes are counted, and all other keys together.
+	// Only the context limits the call, not the timeout of the Connector. Errors as for Status.
 	CountKeys(ctx context.Context) ([]etcdcluster.KeyCount, error)
 	// IsAuthEnabled returns whether etcd authenticates its clients by user and role. Members of etcd 3.4 reject the call. Each call adds an entry
 	// to the raft log of every member. Errors as for Status.

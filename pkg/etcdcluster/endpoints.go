@@ -108,14 +108,6 @@ type Alarm struct {
 	Type AlarmType
 }
 
-// KeyCount is the number of keys with a prefix.
-type KeyCount struct {
-	// Prefix of the keys. Empty: all keys that are not counted otherwise.
-	Prefix string
-	// Keys is their number.
-	Keys int64
-}
-
 // RejectsWrites is true while the cluster rejects all writes because of WriteRejection.
 func (e EtcdResponses) RejectsWrites() bool { return slices.Contains(e.Alarms, WriteRejection) }
 

@@ -67,6 +67,8 @@ type Observation struct {
 	Etcd EtcdResponses
 	// SnapshotAttempts are the attempts to take a full snapshot before members stop or data is deleted.
 	SnapshotAttempts SnapshotAttempts
+	// SpaceCall is the last call that frees space in the databases.
+	SpaceCall SpaceCall
 	// Defragmentation is the name of the EtcdOpsTask that defragments the members now. Empty: none does.
 	Defragmentation string
 	// FullSnapshotRequested is when the newest EtcdOpsTask that takes a full snapshot was created. Zero: there is none.

@@ -55,6 +55,8 @@ type Plan struct {
 	// PodSize is the size for which the pod template of the only member is rendered, if that is not ClusterSize. It is recorded with the
 	// rendering. 0: ClusterSize.
 	PodSize int32
+	// Space is how the operator frees space in full databases. It is recorded with the rendering. Nil: the record stays as it is.
+	Space *state.Space
 	// Existing is the progress of the removal of members of the joined cluster. It is recorded with the rendering. Nil: the record stays as it is.
 	Existing *state.Existing
 	// FinalSnapshot is the result of the last full snapshot before the members stopped. It is recorded with the rendering. Nil: the members
@@ -125,6 +127,8 @@ const (
 	StageReplaceLearner Stage = "ReplaceLearner"
 	// StageReplaceVolume replaces the volume of a member that has lost its volume.
 	StageReplaceVolume Stage = "ReplaceVolume"
+	// StageFreeSpace frees space in databases that have reached their quota, and disarms the alarms of etcd.
+	StageFreeSpace Stage = "FreeSpace"
 	// StageRestore restores a cluster without a healthy member from its backup store, because its owner requested it.
 	StageRestore Stage = "Restore"
 	// StageQuorumLost waits for members without which nothing can be read or written. The operator changes nothing.

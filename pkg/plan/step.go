@@ -143,6 +143,30 @@ type (
 	}
 	// RequestReconcile requests gardener-resource-manager to reconcile now. It harms no member.
 	RequestReconcile struct{ Meta }
+	// TakeDeltaSnapshot requests a delta snapshot from the sidecar of the leader. Its object is the pod of the leader.
+	TakeDeltaSnapshot struct{ Meta }
+	// CompactHistory removes the history of all keys up to a revision. Its object is the pod of the member that is called.
+	CompactHistory struct {
+		Meta
+		// Revision up to which the history is removed. Clients that watch from an earlier one read again.
+		Revision int64
+	}
+	// DefragmentMember defragments the database of the member in the pod. The member does not respond meanwhile.
+	DefragmentMember struct{ Meta }
+	// DisarmAlarm disarms an alarm NOSPACE. Its object is the Etcd: the member may not exist any more.
+	DisarmAlarm struct {
+		Meta
+		// Member is the ID of the member of the alarm.
+		Member uint64
+	}
+	// CountKeys counts the keys by their prefixes. Its object is the pod of the member that is called.
+	CountKeys struct{ Meta }
+	// RequestSnapshot creates an EtcdOpsTask that takes a full snapshot, and completes state.Space. Its object is the Etcd.
+	RequestSnapshot struct {
+		Meta
+		// Task is the name of the EtcdOpsTask.
+		Task string
+	}
 )
 
 func (DeletePod) isStep()           {}
@@ -165,6 +189,12 @@ func (ResetLease) isStep()          {}
 func (RecreateStatefulSet) isStep() {}
 func (TakeSnapshot) isStep()        {}
 func (RequestReconcile) isStep()    {}
+func (TakeDeltaSnapshot) isStep()   {}
+func (CompactHistory) isStep()      {}
+func (DefragmentMember) isStep()    {}
+func (DisarmAlarm) isStep()         {}
+func (CountKeys) isStep()           {}
+func (RequestSnapshot) isStep()     {}
 
 // Traits are the properties of a Step that do not depend on the cluster.
 type Traits struct {
@@ -210,10 +240,31 @@ func TraitsOf(s Step) Traits {
 		return Traits{Kind: "RecreateStatefulSet", Text: "recreate StatefulSet " + object + ", its pods keep running"}
 	case TakeSnapshot:
 		return traitsOfSnapshot(s)
+	case TakeDeltaSnapshot, CompactHistory, DefragmentMember, DisarmAlarm, CountKeys, RequestSnapshot:
+		return traitsOfSpace(s)
 	case RequestReconcile:
 		return Traits{Kind: "RequestReconcile", Text: "request gardener-resource-manager to reconcile ManagedResource " + object}
 	default:
 		panic(fmt.Sprintf("unknown step %T", s))
+	}
+}
+
+// traitsOfSpace returns the traits of the steps that free space.
+func traitsOfSpace(s Step) Traits {
+	object := s.meta().Object
+	switch s := s.(type) { //nolint:gochecksumtype // TraitsOf lists all steps
+	case CompactHistory:
+		return Traits{Kind: "CompactHistory", Text: fmt.Sprintf("remove the history up to revision %d", s.Revision), Poll: true}
+	case DefragmentMember:
+		return Traits{Kind: "DefragmentMember", Text: "defragment the member in pod " + object, InterruptsMember: true, Poll: true}
+	case DisarmAlarm:
+		return Traits{Kind: "DisarmAlarm", Text: fmt.Sprintf("disarm the alarm NOSPACE of member %x", s.Member), Poll: true}
+	case CountKeys:
+		return Traits{Kind: "CountKeys", Text: "count the keys by their prefixes", Poll: true}
+	case RequestSnapshot:
+		return Traits{Kind: "RequestSnapshot", Text: "create EtcdOpsTask " + s.Task + ", which takes a full snapshot", Poll: true}
+	default:
+		return Traits{Kind: "TakeDeltaSnapshot", Text: "take a delta snapshot", Poll: true}
 	}
 }
 
@@ -302,7 +353,14 @@ func Trace(s Step) string {
 		}
 	case ReleaseVolume:
 		line += " to " + string(s.Record.ReclaimPolicy)
-	case SelectPod, RefreshPod, DeletePod, EvictPod, ReplaceClaim, DeleteClaim, VerifyRestore, DeleteRestoreJob, InspectClaim, RetainVolume, ResetLease, RecreateStatefulSet, RequestReconcile:
+	case CompactHistory:
+		line += fmt.Sprintf(" to revision %d", s.Revision)
+	case DisarmAlarm:
+		line += fmt.Sprintf(" of %x", s.Member)
+	case RequestSnapshot:
+		line += " by " + s.Task
+	case SelectPod, RefreshPod, DeletePod, EvictPod, ReplaceClaim, DeleteClaim, VerifyRestore, DeleteRestoreJob, InspectClaim, RetainVolume, ResetLease, RecreateStatefulSet, RequestReconcile,
+		TakeDeltaSnapshot, DefragmentMember, CountKeys:
 	}
 
 	return line

@@ -13,10 +13,10 @@ import (
 )
 
 // Gate compares a plan with its rendering and with what the cluster shows. A step is due only if the StatefulSet shows the rendering. A
-// StatefulSet that cannot be updated in place is recreated first. Gate returns a plan that renders nothing as it is.
+// StatefulSet that cannot be updated in place is recreated first. Gate returns a plan that renders nothing, or that frees space, as it is.
 func Gate(p plan.Plan, rendering etcdcluster.Rendering, o etcdcluster.Observation) plan.Plan {
-	if !p.Render || p.Refusal != nil {
-		return p
+	if !p.Render || p.Refusal != nil || p.Stage == plan.StageFreeSpace {
+		return p // its steps change only etcd
 	}
 	managedResource := o.ManagedResource
 	switch {

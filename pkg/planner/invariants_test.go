@@ -210,6 +210,10 @@ func (s *scenario) checkVersion(manifest simulator.Manifest) {
 			return // an earlier change is continued or taken back
 		}
 	}
+	pod := s.Objects.PodFor(0)
+	if isDowngrade := etcdversion.Compare(manifest.EtcdVersion, before.EtcdVersion) < 0; isDowngrade && before.Replicas == 1 && pod != nil && pod.NeverStarts() {
+		return // the image of the newer version cannot be pulled
+	}
 	if healthy, all := s.Voters(); healthy < all || all < int(before.Replicas) {
 		s.violated("etcd changes from %s to %s with %d of %d voting members", before.EtcdVersion, manifest.EtcdVersion, healthy, all)
 	}
@@ -340,7 +344,13 @@ func (s *scenario) checkStep(step plan.Step) func() {
 		s.checkRemoveMember(step)
 	case plan.MoveLeader:
 		s.checkMoveLeader(step)
-	case plan.SelectPod, plan.RefreshPod, plan.PromoteMember, plan.UpdatePeerURLs, plan.VerifyRestore, plan.DeleteRestoreJob, plan.InspectClaim, plan.ReleaseVolume, plan.RetainVolume, plan.ResetLease, plan.RecreateStatefulSet, plan.RequestReconcile, plan.TakeSnapshot:
+	case plan.CompactHistory:
+		s.checkCompaction(step)
+	case plan.DefragmentMember:
+		s.checkDefragmentation(step)
+	case plan.DisarmAlarm:
+		s.checkDisarm(step)
+	case plan.TakeDeltaSnapshot, plan.CountKeys, plan.RequestSnapshot, plan.SelectPod, plan.RefreshPod, plan.PromoteMember, plan.UpdatePeerURLs, plan.VerifyRestore, plan.DeleteRestoreJob, plan.InspectClaim, plan.ReleaseVolume, plan.RetainVolume, plan.ResetLease, plan.RecreateStatefulSet, plan.RequestReconcile, plan.TakeSnapshot:
 	}
 	before, all := s.Voters()
 	keepsWrites := s.checkStepKeepsWrites(step)

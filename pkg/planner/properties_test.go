@@ -59,7 +59,8 @@ var _ = Describe("Random simulations", func() {
 
 			return scenario
 		})
-		for _, kind := range []string{"DeletePod", "EvictPod", "MoveLeader", "PromoteMember", "ReplaceClaim", "TakeSnapshot", "ResizeClaim", "RecreateStatefulSet", "UpdatePeerURLs", "RemoveMember"} {
+		for _, kind := range []string{"DeletePod", "EvictPod", "MoveLeader", "PromoteMember", "ReplaceClaim", "TakeSnapshot", "ResizeClaim", "RecreateStatefulSet", "UpdatePeerURLs", "RemoveMember",
+			"TakeDeltaSnapshot", "CompactHistory", "DefragmentMember", "DisarmAlarm", "CountKeys", "RequestSnapshot"} {
 			Expect(simulations < 100 || steps[kind] > 0).To(BeTrue(), "no simulation executes %s", kind)
 		}
 	})
@@ -176,6 +177,7 @@ func (s *randomScenario) runRandom() {
 			node.Partitioned = node.Partitioned && node.OutOfService
 		}
 		s.RefuseEvictions(0)
+		s.KeysSize = 1 << 30
 		s.RemoveForeignData()
 		s.SetQuotaExhausted(s.short)
 		s.Store.PutBack()
@@ -269,6 +271,9 @@ func (s *randomScenario) expectConverged() {
 		Fail(fmt.Sprintf("simulation %d (repeat it with SIMULATION=%d): %s\n%s", s.number, s.number, failure, strings.Join(s.trace, "\n")))
 	}
 	p := s.result.Newest.Plan
+	if len(s.Alarms) > 0 {
+		s.violated("%d alarms are left", len(s.Alarms))
+	}
 	alive, all := s.Voters()
 	whole := int(s.Etcd.Spec.Replicas)
 	isDone := p.Outcome() == plan.OutcomeDone || s.IsQuotaExhausted() && (p.Outcome() == plan.OutcomeBlocked || p.Stage == plan.StageResizeVolume)
@@ -284,6 +289,9 @@ func (s *randomScenario) fault() {
 		s.podGoes, s.podGoes, s.etcdIsKilled, s.nodeIsCutOff, s.nodeRecovers, s.nodeGoes, s.nodeIsGivenUp, s.volumeGoes, s.volumeRots,
 		s.imageChanges, s.imageBreaks, s.versionChanges, s.sidecarBreaks, s.peerPortChanges, s.storeFails, s.bucketIsEmptied, s.bucketIsRolledBack, s.bucketIsRepaired, s.leaderMoves, s.evictionsAreRefused, s.clusterIsScaledUp, s.clusterIsScaledIn, s.clusterSleepsOrWakes,
 		s.readinessFlaps, s.etcdEnds, s.etcdIsRecreated, s.volumesAreExpanded, s.quotaChanges, s.peersChange, s.reconciliationIsSuspended, s.reconciliationIsRequested, s.memberIsStrange, s.strangerIsEmptied,
+	}
+	if !s.joins && !s.surges {
+		faults = append(faults, s.databasesFill)
 	}
 	if s.joins {
 		faults = append(faults, s.joinedMembersChange, s.joinedMembersChange, s.existingMemberStops)
@@ -719,6 +727,17 @@ func (s *randomScenario) keepPeers() {
 	if 2*withTLS > len(s.Members) {
 		withPeerTLS(s.Etcd)
 	}
+}
+
+// databasesFill lets all databases reach their quota. In some simulations the keys alone need too much.
+func (s *randomScenario) databasesFill() string {
+	if s.Leader == 0 {
+		return ""
+	}
+	s.FillDatabases(int64(1+s.random.Intn(8)) << 30) // the quota is 8Gi
+	s.Write(1)
+
+	return fmt.Sprintf("the databases are full, and %d bytes are keys", s.KeysSize)
 }
 
 func (s *randomScenario) peersChange() string {

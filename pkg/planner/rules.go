@@ -151,7 +151,7 @@ func refuseSize(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) *plan.Refus
 
 // planSingle plans for a cluster of one member.
 func planSingle(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) plan.Plan {
-	p := plan.Plan{Render: true, Replicas: 1, ClusterSize: 1, PodSize: podSizeOf(etcd, o), Surge: o.State.Surge}
+	p := plan.Plan{Render: true, Replicas: 1, ClusterSize: 1, PodSize: podSizeOf(etcd, o), Surge: o.State.Surge, Space: spaceToRecord(etcd, o, now)}
 	pod := o.PodFor(0)
 	switch {
 	case !o.StatefulSet.Exists && pod != nil:
@@ -185,6 +185,9 @@ func anyClaim(o etcdcluster.Observation) bool {
 func planSinglePod(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, p plan.Plan, now time.Time) plan.Plan {
 	pod := o.PodFor(0)
 	healthy := etcdcluster.HealthyVoters(etcdcluster.MembersFor(etcd, o))
+	if freed, is := freeSpace(viewOf(etcd, o, 1, now), p); is {
+		return freed
+	}
 	if surge, begins := beginSurge(etcd, o, p, now); begins {
 		return surge
 	}
@@ -268,7 +271,7 @@ func planMultiMember(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now ti
 	p := plan.Plan{
 		Render: true, Replicas: count, ClusterSize: renderedSize(v), PollMembers: v.hasNewPod(),
 		ScaleIn: scaleInToRecord(o, isPaused, now), IsScaleInPaused: isPaused, PodSize: podSizeOf(etcd, o),
-		Migration: migrationToRecord(v),
+		Migration: migrationToRecord(v), Space: spaceToRecord(etcd, o, now),
 	}
 	if p.PodSize > 0 {
 		p.ClusterSize = 1
@@ -289,7 +292,7 @@ func planMultiMember(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now ti
 	if isHeld {
 		return held
 	}
-	if decided, is := firstDecision(v, p, correctURLs, startPendingLearner, completeScaleIn, completeExistingRemoval, abandonJoining, replaceOutdated, waitForMembers, removeExisting, scaleIn, scaleUp, migrateVolumes); is {
+	if decided, is := firstDecision(v, p, freeSpace, correctURLs, startPendingLearner, completeScaleIn, completeExistingRemoval, abandonJoining, replaceOutdated, waitForMembers, removeExisting, scaleIn, scaleUp, migrateVolumes); is {
 		return decided
 	}
 	p.Stage = plan.StageDone

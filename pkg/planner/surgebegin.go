@@ -21,11 +21,11 @@ import (
 // This file decides about the only member while no surge is in progress: whether one begins, and what is left of the last one.
 
 // QueriesOnlyMember is true if the plan of a cluster of one member depends on the responses of the members. This is the case while a surge is in
-// progress, and if one may begin.
+// progress, and if one may begin. It is also the case while the database is full.
 func QueriesOnlyMember(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) bool {
 	pod := o.PodFor(0)
 
-	return o.State.Surge.IsActive() || helper.UsesSurge(etcd) && etcd.Spec.Replicas == 1 && pod != nil && surgeCause(etcd, o, *pod, now) != ""
+	return o.State.Surge.IsActive() || isSpaceExhausted(etcd, o) || helper.UsesSurge(etcd) && etcd.Spec.Replicas == 1 && pod != nil && surgeCause(etcd, o, *pod, now) != ""
 }
 
 // surgeCause returns why the only member has to be replaced, as a part of a sentence. Empty: it does not have to.

@@ -13,6 +13,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/simulator/history"
 )
 
@@ -42,6 +43,8 @@ type Settings struct {
 	// SlowOrphaning is true if a StatefulSet that is deleted without its pods is gone after the next tick only, as the garbage collector
 	// works. gardener-resource-manager then applies the ManagedResource before it is gone. False: it is gone at once.
 	SlowOrphaning bool
+	// KeysSize is the size of the keys without their history in bytes. 0: half of the quota.
+	KeysSize int64
 	// Sequential is true if only the first component that has work acts in a tick. The components of a node count as one, which acts until
 	// nothing changes. False: each component acts once in each tick.
 	Sequential bool
@@ -72,6 +75,8 @@ type Cluster struct {
 	Store history.Store
 	// Data is the newest data of the cluster.
 	Data history.Position
+	// Alarms are the alarms of etcd that are raised.
+	Alarms []etcdcluster.Alarm
 	// Acknowledged are the writes of Write.
 	Acknowledged history.Acknowledged
 	// Incidents state what etcd and its sidecars did that lost or divided the data of the cluster. A correct operator causes none.
@@ -98,6 +103,9 @@ type Cluster struct {
 	quotaExhausted   bool
 	// refusedAt is when the API server refused a larger request of a claim, by the UID of the claim.
 	refusedAt map[types.UID]time.Time
+	// spaceStep is the step whose call frees space, and spaceStartedAt when it began. Nil: there is no such call.
+	spaceStep      plan.Step
+	spaceStartedAt time.Time
 	// statuses are the endpoint statuses of a real cluster, by member ID. They hold what the simulation does not change.
 	statuses map[uint64]etcdcluster.EndpointStatus
 }
@@ -174,7 +182,7 @@ func (c *Cluster) Tick() bool {
 	if c.Sequential {
 		return c.tickSequentially()
 	}
-	changed := c.endSnapshotCall()
+	changed := c.endCalls()
 	components := []func() bool{
 		c.resourceManager, c.statefulSetController, c.podCollector, c.volumeController, c.scheduler, c.kubelet, c.sidecars, c.existingSidecars, c.elect, c.jobs,
 	}
@@ -188,7 +196,7 @@ func (c *Cluster) Tick() bool {
 }
 
 func (c *Cluster) tickSequentially() bool {
-	for _, act := range []func() bool{c.endSnapshotCall, c.resourceManager, c.statefulSetController, c.podCollector, c.node, c.jobs} {
+	for _, act := range []func() bool{c.endCalls, c.resourceManager, c.statefulSetController, c.podCollector, c.node, c.jobs} {
 		if act() {
 			c.Refresh()
 

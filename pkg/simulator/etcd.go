@@ -40,7 +40,7 @@ func (c *Cluster) RunningMember(ordinal int) *Member {
 
 // runsEtcd is true for a pod whose etcd container runs on a reachable node and on a volume of the cluster.
 func (c *Cluster) runsEtcd(pod *etcdcluster.Pod) bool {
-	if pod.Deleting || c.foreignData[pod.Ordinal] || etcdContainer(pod).State != etcdcluster.ContainerRunning || c.Process(pod.UID).WaitsForStore {
+	if pod.Deleting || c.foreignData[pod.Ordinal] || c.isDefragmenting(pod) || etcdContainer(pod).State != etcdcluster.ContainerRunning || c.Process(pod.UID).WaitsForStore {
 		return false
 	}
 	node, volume := c.Node(pod.Node), c.volume(pod.Ordinal)

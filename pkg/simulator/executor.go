@@ -66,6 +66,8 @@ func (c *Cluster) execute(step plan.Step) error {
 		return c.deleteStatefulSet(step)
 	case plan.RequestReconcile:
 		c.Objects.ManagedResource.ReconcileRequested = true
+	case plan.TakeDeltaSnapshot, plan.CompactHistory, plan.DefragmentMember, plan.DisarmAlarm, plan.CountKeys, plan.RequestSnapshot:
+		return c.freeSpace(step)
 	case plan.TakeSnapshot:
 		c.Objects.SnapshotAttempts.Running = true
 	}

@@ -34,6 +34,7 @@ func From(o etcdcluster.Observation, etcd *druidv1alpha1.Etcd, now time.Time, ru
 	c.restoreExisting()
 	c.restoreProcesses()
 	c.restoreRevisions()
+	c.Alarms = o.Etcd.Alarms
 	c.Refresh()
 
 	return c

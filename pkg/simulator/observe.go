@@ -77,7 +77,7 @@ func (c *Cluster) responses() etcdcluster.EtcdResponses {
 
 func (c *Cluster) queryMembers() etcdcluster.EtcdResponses {
 	responses := etcdcluster.EtcdResponses{
-		Queried: true, Existing: c.existingResponses(), Alarms: c.Objects.Etcd.Alarms, MemberListError: "no member is healthy",
+		Queried: true, Existing: c.existingResponses(), Alarms: c.Alarms, MemberListError: "no member is healthy",
 	}
 	for _, pod := range c.Objects.Pods {
 		if pod.Deleting || pod.Node == "" {

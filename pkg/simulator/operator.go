@@ -72,6 +72,7 @@ func (o *Operator) Reconcile() engine.Result {
 	if next := evidence.Next(o.Cluster.Objects.State.Evidence, o.Cluster.observeMembers(), o.Cluster.Now()); next != nil && !o.WithoutCare {
 		o.Cluster.Objects.State.Evidence = next
 	}
+	o.Cluster.reportSpace()
 	etcd, render := o.Cluster.Etcd, o.Render
 	if render == nil {
 		render = engine.Render

@@ -162,6 +162,7 @@ func (c *Cluster) bootstrap(pod *etcdcluster.Pod, volume *Volume) bool {
 	}
 	c.nextID++
 	c.Leader, c.Data, volume.Data = 0, restored, restored
+	c.Alarms = nil
 	c.Members = []*Member{{ID: c.nextID, Ordinal: pod.Ordinal, PeerURLs: c.peerURLs(pod), Started: true}}
 	volume.Member = c.nextID
 

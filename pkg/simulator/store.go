@@ -23,9 +23,9 @@ import (
 const sidecarStartDuration = 15 * time.Second
 
 // Write writes keys, as clients do. Each write is acknowledged: the leader and the members that are connected to it have it. False: no leader is
-// connected to a quorum, so that nothing is written.
+// connected to a quorum, or a database is full: nothing is written.
 func (c *Cluster) Write(count int) bool {
-	if !slices.ContainsFunc(c.Members, func(m *Member) bool { return m.ID == c.Leader && c.mayLead(m) }) {
+	if !slices.ContainsFunc(c.Members, func(m *Member) bool { return m.ID == c.Leader && c.mayLead(m) }) || !c.hasSpace() {
 		return false
 	}
 	c.Data = c.Data.At(c.Data.Revision + int64(count))
@@ -69,6 +69,13 @@ func (c *Cluster) IsKept(write history.Position) bool {
 
 // keysIn returns the number of keys in a database. No key is written twice.
 func keysIn(data history.Position) int64 { return max(data.Revision-1, 0) }
+
+// endCalls ends the calls of the operator that take long.
+func (c *Cluster) endCalls() bool {
+	isTaken := c.endSnapshotCall()
+
+	return c.endSpaceCall() || isTaken
+}
 
 // endSnapshotCall ends the call to the sidecar that takes a full snapshot.
 func (c *Cluster) endSnapshotCall() bool {

@@ -57,6 +57,8 @@ type State struct {
 	FinalSnapshot *FinalSnapshot `json:"finalSnapshot,omitempty"`
 	// Evidence is what a quorum has confirmed about the data. Nil: nothing was recorded.
 	Evidence *Evidence `json:"evidence,omitempty"`
+	// Space is how the operator frees space in full databases, or when it did so last. Nil: no database was full.
+	Space *Space `json:"space,omitempty"`
 	// HandBack is the generation of the Etcd at which it began to be handed back to etcd-druid. 0: it is not handed back. -1: it is,
 	// and the generation cannot be read.
 	HandBack int64 `json:"handBack,omitempty"`
@@ -146,7 +148,7 @@ func decode(text string) (s State, err error) {
 
 // keys are the keys of the record.
 var keys = []string{
-	"version", "accepted", "replicas", "size", "started", "scale", "surge", "defaultUpdateStrategy", "migration", "podSize", "existing", "initialClusterToken", "tls", "rotation", "restore", "verified", "retained", "snapshot", "finalSnapshot", "evidence", "handBack", "etcdVersion",
+	"version", "accepted", "replicas", "size", "started", "scale", "surge", "defaultUpdateStrategy", "migration", "podSize", "existing", "initialClusterToken", "tls", "rotation", "restore", "verified", "retained", "snapshot", "finalSnapshot", "evidence", "space", "handBack", "etcdVersion",
 }
 
 // Encode returns the annotations that record the state. The annotation of the store is left out if Store is nil.

@@ -63,7 +63,7 @@ func withHealthyDefaults(with []string) []string {
 
 	for _, name := range []string{
 		"Ready", "AllMembersReady", "AllMembersUpdated", "BackupReady", "FullSnapshotReady", "DeltaSnapshotReady", "SecretsAvailable",
-		"StoreResolved", "DataVolumesReady", "CertificatesValid", "LastSnapshotCompactionSucceeded", "RevisionConfirmed", "DataConsistent",
+		"StoreResolved", "DataVolumesReady", "CertificatesValid", "LastSnapshotCompactionSucceeded", "RevisionConfirmed", "DataConsistent", "DatabaseSpaceAvailable",
 	} {
 		if !slices.ContainsFunc(with, func(series string) bool { return strings.Contains(series, fmt.Sprintf("condition=%q", name)) }) {
 			all = append(all, condition(name, "True", "1x360"))
@@ -127,6 +127,10 @@ var _ = Describe("The alerts", Ordered, ContinueOnFailure, func() {
 		Entry("when a cluster has lost acknowledged writes", scenario{
 			series: []string{condition("RevisionConfirmed", "False", since(10, "1"))}, at: 12 * time.Minute,
 			firing: "EtcdRevisionRolledBack", summary: "Etcd shoot--a/main has lost acknowledged writes.",
+		}),
+		Entry("when a database stays full", scenario{
+			series: []string{conditionBecause("DatabaseSpaceAvailable", "False", "FreeingSpaceBlocked", since(10, "1"))}, at: 16 * time.Minute,
+			firing: "EtcdNoSpace", summary: "Etcd shoot--a/main rejects writes, because a database is full.",
 		}),
 		Entry("when members have different data", scenario{
 			series: []string{condition("DataConsistent", "False", since(10, "1"))}, at: 12 * time.Minute,

@@ -265,7 +265,7 @@ func clusterWith(change func(*druidv1alpha1.Etcd)) *kube.Cluster {
 	c := k.Client(nil)
 	Expect(c.Create(context.Background(), desired)).To(Succeed())
 	operator := &etcd.Reconciler{
-		Client: c, Reader: c, Clock: k.Clock, Recorder: &events.FakeRecorder{}, Snapshots: calls.NewRunner[etcdcluster.SnapshotCall](),
+		Client: c, Reader: c, Clock: k.Clock, Recorder: &events.FakeRecorder{}, Snapshots: calls.NewRunner[etcdcluster.SnapshotCall](), Space: calls.NewRunner[etcdcluster.SpaceCall](),
 		Observer: &observer.Observer{Reader: c, APIReader: c, Etcd: k.Connector(nil), Clock: k.Clock},
 		Config: target.Config{LocalStoreRoots: backupstore.LocalRoots{backupstore.DefaultHostPath}, Defaults: state.Defaults{
 			Images: images, ImageSets: map[string]state.Images{"3.4": images, "3.5": {

@@ -84,9 +84,13 @@ func AddToManager(ctx context.Context, mgr manager.Manager, o AddOptions) error 
 		Locks:     o.Locks,
 		Stores:    o.Stores,
 		Snapshots: calls.NewRunner[etcdcluster.SnapshotCall](),
+		Space:     calls.NewRunner[etcdcluster.SpaceCall](),
 	}
 	if err := mgr.Add(r.Snapshots); err != nil {
 		return fmt.Errorf("adding the runner of snapshots: %w", err)
+	}
+	if err := mgr.Add(r.Space); err != nil {
+		return fmt.Errorf("adding the runner of calls that free space: %w", err)
 	}
 	if r.Clock == nil {
 		r.Clock = clock.RealClock{}
@@ -117,7 +121,7 @@ func AddToManager(ctx context.Context, mgr manager.Manager, o AddOptions) error 
 		Watches(&appsv1.StatefulSet{}, ownerHandler, builder.WithPredicates(contentChanged())).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(etcdForPod), builder.WithPredicates(contentChanged())).
 		WatchesMetadata(metadataOf(corev1.SchemeGroupVersion.WithKind("Secret")), handler.EnqueueRequestsFromMapFunc(r.etcdsForSecret), builder.WithPredicates(contentChanged()))
-	b = b.WatchesRawSource(r.Snapshots.Source())
+	b = b.WatchesRawSource(r.Snapshots.Source()).WatchesRawSource(r.Space.Source())
 	if o.Gardener {
 		b = r.watchGardener(b)
 	}

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 	"github.com/gardener/gardener-extension-etcd-druid/test/kube"
 )
@@ -135,6 +136,12 @@ var _ = Describe("An operator that crashes at any of its writes", func() {
 			given: []func(*kube.Cluster){addExisting, create(3, plaintext, withStore, joining, withOtherExisting), recordJoin},
 			when:  removeExisting,
 			then:  hasRemovedExisting(7),
+		}),
+		Entry("after a crash while it frees space in the full databases of three members with a store", crashCase{
+			given: []func(*kube.Cluster){three}, when: fillDatabases, then: hasSpace(4),
+		}),
+		Entry("after a crash while it frees space in the full databases of three members without a store", crashCase{
+			given: []func(*kube.Cluster){create(3, plaintext)}, when: fillDatabases, then: hasSpace(4),
 		}),
 		Entry("after a crash while a quota rejects the expansion of two of three volumes", crashCase{
 			unforeseen: true,
@@ -356,4 +363,33 @@ func requestsOf(k *kube.Cluster) []string {
 func templateRequestOf(k *kube.Cluster) string {
 	GinkgoHelper()
 	return find(k, k.Etcd.Name, &appsv1.StatefulSet{}).Spec.VolumeClaimTemplates[0].Spec.Resources.Requests.Storage().String()
+}
+
+// fillDatabases lets the databases of all members reach their quota of 8Gi after a write. Two members, one of which does not exist any more, have raised
+// the alarm.
+func fillDatabases(k *kube.Cluster) {
+	write(k)
+	for _, member := range k.EtcdCluster().Members() {
+		k.EtcdCluster().SetDatabase(member.ID, 8<<30, 7<<30, 4<<30)
+	}
+	k.EtcdCluster().Raise(etcdcluster.Alarm{MemberID: k.EtcdCluster().Leader(), Type: etcdcluster.AlarmNoSpace})
+	k.EtcdCluster().Raise(etcdcluster.Alarm{MemberID: 0xdead, Type: etcdcluster.AlarmNoSpace})
+}
+
+// hasSpace expects members that accept writes, and whose pods were not replaced.
+func hasSpace(podsCreated int) func(*kube.Cluster) {
+	return func(k *kube.Cluster) {
+		GinkgoHelper()
+		Expect(k.EtcdCluster().Alarms()).To(BeEmpty())
+		for _, member := range k.EtcdCluster().Members() {
+			Expect(k.EtcdCluster().DatabaseSize(member.ID)).To(BeEquivalentTo(4 << 30))
+		}
+		Expect(k.EtcdCluster().Compacted()).NotTo(BeZero())
+		succeeded(3, podsCreated)(k)
+		tasks := &druidv1alpha1.EtcdOpsTaskList{}
+		must(k.Client(nil).List(context.Background(), tasks))
+		hasStore := k.EtcdObject().Spec.Backup.Store != nil
+		Expect(len(tasks.Items) == 1).To(Equal(hasStore), "tasks that take a full snapshot")
+		Expect(fixture.Record(find(k, "druid-"+k.Etcd.Name, &resourcesv1alpha1.ManagedResource{})).Space.IsActive()).To(BeFalse())
+	}
 }

@@ -50,6 +50,8 @@ func (r *execution) Observe(ctx context.Context, run *engine.Run) (etcdcluster.O
 	o := r.Observer.Observe(ctx, etcd, request)
 	o.SnapshotAttempts = etcdcluster.SnapshotAttemptsFor(etcd.Generation, o.State.Snapshot, r.snapshotCall(etcd))
 
+	o.SpaceCall = r.spaceCall(etcd)
+
 	return o, r.hold(run.Target.Stored, o)
 }
 

@@ -58,6 +58,7 @@ var operationKinds = []struct {
 	{plan.StageRestore, "restore"},
 	{plan.StageReplaceVolume, "repair"},
 	{plan.StageQuorumLost, "outage"},
+	{plan.StageFreeSpace, "free-space"},
 	{plan.StageCreate, "create"},
 	{plan.StageWakeUp, "wake"},
 	{plan.StageHibernate, "hibernate"},

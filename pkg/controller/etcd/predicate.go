@@ -16,6 +16,7 @@ import (
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
 )
 
 // requestAnnotations are the annotations of an Etcd that request an operation by their value.
@@ -25,8 +26,8 @@ var requestAnnotations = []string{druidv1alpha1.RotateCAAnnotation, druidv1alpha
 // here: they know only one of the two operation annotations. They also read the last operation through an interface that an
 // Etcd does not have, and therefore miss creations and deletions.
 //
-// It drops updates of the status alone, which the operator writes itself. It passes a changed state of a member: no other event reports that a
-// member has stopped responding.
+// It drops updates of the status alone, which the operator writes itself. It passes a changed state of a member, and a database that has become
+// full: no other event reports these.
 func etcdChanged() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc:  func(event.CreateEvent) bool { return true },
@@ -50,13 +51,21 @@ func etcdChanged() predicate.Predicate {
 				helper.IsSuspended(newEtcd) != helper.IsSuspended(oldEtcd) ||
 				skipsFinalSnapshot(newEtcd) && !skipsFinalSnapshot(oldEtcd) ||
 				newEtcd.DeletionTimestamp != nil && oldEtcd.DeletionTimestamp == nil ||
-				!slices.EqualFunc(newEtcd.Status.Members, oldEtcd.Status.Members, isSameState)
+				!slices.EqualFunc(newEtcd.Status.Members, oldEtcd.Status.Members, isSameState) ||
+				isSpaceExhausted(newEtcd) && !isSpaceExhausted(oldEtcd)
 		},
 	}
 }
 
 func isSameState(a, b druidv1alpha1.EtcdMemberStatus) bool {
 	return a.Name == b.Name && a.Status == b.Status
+}
+
+// isSpaceExhausted is true if the status reports a full database.
+func isSpaceExhausted(etcd *druidv1alpha1.Etcd) bool {
+	condition := conditions.Find(etcd.Status.Conditions, druidv1alpha1.ConditionTypeDatabaseSpaceAvailable)
+
+	return condition != nil && condition.Status == druidv1alpha1.ConditionFalse
 }
 
 func skipsFinalSnapshot(etcd *druidv1alpha1.Etcd) bool {

@@ -76,6 +76,8 @@ type Reconciler struct {
 	Stores *calls.StoreReservations
 	// Snapshots runs the calls for full snapshots before members stop or data is discarded.
 	Snapshots *calls.Runner[etcdcluster.SnapshotCall]
+	// Space runs the calls that free space in databases.
+	Space *calls.Runner[etcdcluster.SpaceCall]
 
 	// operations are those that have not ended, for the metrics.
 	operations operations

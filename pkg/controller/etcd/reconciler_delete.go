@@ -93,6 +93,7 @@ func (r *Reconciler) delete(ctx context.Context, etcd *druidv1alpha1.Etcd) (reco
 		return reconcile.Result{}, err
 	}
 	r.Snapshots.Discard(etcd.UID)
+	r.Space.Discard(etcd.UID)
 	if r.Renderings != nil {
 		r.Renderings.Discard(etcd)
 	}

@@ -10,34 +10,44 @@ import (
 
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/etcd"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/sidecar"
 )
 
-// The operator takes full snapshots in calls that run concurrently with reconciliations. The crash cases need the same order in each run:
+// The operator takes snapshots and frees space in calls that run concurrently with reconciliations. The crash cases need the same order in each run:
 //
-//   - A call connects to its sidecar after the reconciliation that started the call.
+//   - A call connects to its sidecar, or writes to its member, after the reconciliation that started the call.
 //   - The next reconciliation starts after the call.
 
-// startCalls starts the runner of the calls. The returned function stops the runner and waits for its calls.
+// startCalls starts the runners of the calls. The returned function stops the runners and waits for their calls.
 func (o *operator) startCalls() (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
-	started, ended := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
-		_ = o.reconciler.Snapshots.Start(awaited{Context: ctx, onDone: sync.OnceFunc(func() { close(started) })})
-	}()
-	<-started
-	if err := o.reconciler.Snapshots.Source().Start(ctx, requests{ended: o.callEnded}); err != nil {
-		panic(err)
+	var ended sync.WaitGroup
+	for _, runner := range []callRunner{o.reconciler.Snapshots, o.reconciler.Space} {
+		started := make(chan struct{})
+		ended.Go(func() {
+			_ = runner.Start(awaited{Context: ctx, onDone: sync.OnceFunc(func() { close(started) })})
+		})
+		<-started
+		if err := runner.Source().Start(ctx, requests{ended: o.callEnded}); err != nil {
+			panic(err)
+		}
 	}
 	return func() {
 		cancel()
-		<-ended
+		ended.Wait()
 	}
+}
+
+// callRunner is a runner of calls.
+type callRunner interface {
+	Start(ctx context.Context) error
+	Source() source.TypedSource[reconcile.Request]
 }
 
 // awaited is a context that reports when Done is called for the first time.
@@ -69,11 +79,16 @@ func (o *operator) awaitCall() bool {
 	if found == nil {
 		return false
 	}
-	_, isRunning, _ := o.reconciler.Snapshots.Outcome(found.UID)
-	for running := isRunning; running; _, running, _ = o.reconciler.Snapshots.Outcome(found.UID) {
+	isRunning := func() bool {
+		_, takesSnapshot, _ := o.reconciler.Snapshots.Outcome(found.UID)
+		_, freesSpace, _ := o.reconciler.Space.Outcome(found.UID)
+		return takesSnapshot || freesSpace
+	}
+	wasRunning := isRunning()
+	for isRunning() {
 		<-o.callEnded
 	}
-	return isRunning
+	return wasRunning
 }
 
 // afterReconciliation is an Observer that connects to sidecars only between reconciliations.
@@ -81,6 +96,42 @@ type afterReconciliation struct {
 	etcd.Observer
 
 	reconciling *sync.Mutex
+}
+
+// Member implements etcd.Observer.
+func (a afterReconciliation) Member(ctx context.Context, of *druidv1alpha1.Etcd, pod etcdcluster.Pod) (etcdclient.Client, error) {
+	member, err := a.Observer.Member(ctx, of, pod)
+	return memberAfterReconciliation{Client: member, reconciling: a.reconciling}, err
+}
+
+// memberAfterReconciliation frees space only between reconciliations.
+type memberAfterReconciliation struct {
+	etcdclient.Client
+
+	reconciling *sync.Mutex
+}
+
+func (m memberAfterReconciliation) await() {
+	m.reconciling.Lock()
+	defer m.reconciling.Unlock()
+}
+
+// Compact implements etcdclient.Client.
+func (m memberAfterReconciliation) Compact(ctx context.Context, revision int64) error {
+	m.await()
+	return m.Client.Compact(ctx, revision)
+}
+
+// Defragment implements etcdclient.Client.
+func (m memberAfterReconciliation) Defragment(ctx context.Context) error {
+	m.await()
+	return m.Client.Defragment(ctx)
+}
+
+// CountKeys implements etcdclient.Client.
+func (m memberAfterReconciliation) CountKeys(ctx context.Context) ([]etcdcluster.KeyCount, error) {
+	m.await()
+	return m.Client.CountKeys(ctx)
 }
 
 // Sidecar implements etcd.Observer.

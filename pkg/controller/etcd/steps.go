@@ -33,7 +33,9 @@ func (r *execution) Do(ctx context.Context, run *engine.Run, step plan.Step, rea
 		if !r.Locks.TryLock(run.Target.Stored.UID, ControllerName) {
 			return waitForMembers("Waiting for the end of a defragmentation (%s)", reason)
 		}
-		defer r.Locks.Unlock(run.Target.Stored.UID, lockCooldown)
+		if _, isCall := step.(plan.DefragmentMember); !isCall { // its call releases the lock
+			defer r.Locks.Unlock(run.Target.Stored.UID, lockCooldown)
+		}
 	}
 	logf.FromContext(ctx).Info("Executing step", "step", traits.Kind, "object", object, "reason", reason)
 	err := r.do(ctx, run, step, reason)
@@ -76,6 +78,8 @@ func (r *execution) do(ctx context.Context, run *engine.Run, step plan.Step, rea
 		return r.recreateStatefulSet(ctx, run, step, reason)
 	case plan.TakeSnapshot:
 		return r.takeSnapshot(ctx, etcd, &run.Observation, step)
+	case plan.TakeDeltaSnapshot, plan.CompactHistory, plan.DefragmentMember, plan.DisarmAlarm, plan.CountKeys, plan.RequestSnapshot:
+		return r.freeSpace(ctx, run, step, reason)
 	case plan.RequestReconcile:
 		r.event(etcd, corev1.EventTypeNormal, "RepairingDrift", "Requesting ManagedResource %s to be applied again: %s", step.Object, reason)
 		return r.requestApply(ctx, r.current, repairsOf(r.current, run.Rendered).With(r.Clock.Now(), statefulSetObject(etcd)))

@@ -265,7 +265,7 @@ func (c *client) Compact(_ context.Context, revision int64) error {
 		}
 		c.cluster.compacted = revision
 		for _, other := range c.cluster.members {
-			other.inUse = other.live
+			other.inUse = other.withoutHistory
 		}
 
 		return nil

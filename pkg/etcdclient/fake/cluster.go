@@ -52,8 +52,8 @@ type memberState struct {
 	lag  uint64
 	// size is the size of the database file in bytes, and inUse the part that holds data.
 	size, inUse int64
-	// live is what is in use after a compaction.
-	live int64
+	// withoutHistory is what is in use after a compaction.
+	withoutHistory int64
 }
 
 // The sizes of a database in bytes, unless SetDatabase sets others.
@@ -63,7 +63,7 @@ const (
 )
 
 func newMember(listed etcdcluster.ListedMember, address string) *memberState {
-	return &memberState{ListedMember: listed, address: address, size: defaultSize, inUse: defaultInUse, live: defaultInUse}
+	return &memberState{ListedMember: listed, address: address, size: defaultSize, inUse: defaultInUse, withoutHistory: defaultInUse}
 }
 
 var _ etcdclient.Connector = (*Cluster)(nil)
@@ -214,11 +214,11 @@ func (c *Cluster) OnDefragment(defragment func(id uint64) error) {
 	c.change(func() { c.onDefragment = defragment })
 }
 
-// SetDatabase sets the sizes of the database of a member in bytes: the file, the part in use, and the part in use after a compaction.
-func (c *Cluster) SetDatabase(id uint64, size, inUse, live int64) {
+// SetDatabase sets the sizes of the database of a member in bytes. A compaction reduces what is in use to compacted.
+func (c *Cluster) SetDatabase(id uint64, size, inUse, compacted int64) {
 	c.change(func() {
 		m := c.find(id)
-		m.size, m.inUse, m.live = size, inUse, live
+		m.size, m.inUse, m.withoutHistory = size, inUse, compacted
 	})
 }
 

@@ -49,6 +49,9 @@ const (
 	// ConditionTypeRevisionConfirmed is True while no quorum returns a lower revision than an earlier one. Absent until a
 	// revision is recorded.
 	ConditionTypeRevisionConfirmed ConditionType = "RevisionConfirmed"
+	// ConditionTypeDatabaseSpaceAvailable is False while a database has reached its quota, and etcd rejects writes. Absent
+	// until a member has responded.
+	ConditionTypeDatabaseSpaceAvailable ConditionType = "DatabaseSpaceAvailable"
 	// ConditionTypeDataConsistent is False while etcd reports that members have different data. Absent until a member has
 	// responded.
 	ConditionTypeDataConsistent ConditionType = "DataConsistent"
@@ -155,6 +158,16 @@ const (
 	ReasonNoCorruptAlarm = "NoCorruptAlarm"
 	// ReasonCorruptAlarmRaised means that etcd has raised the alarm CORRUPT: it rejects all writes.
 	ReasonCorruptAlarmRaised = "CorruptAlarmRaised"
+)
+
+// Reasons of the condition DatabaseSpaceAvailable.
+const (
+	// ReasonSpaceAvailable means that no alarm NOSPACE is raised.
+	ReasonSpaceAvailable = "SpaceAvailable"
+	// ReasonNoSpace means that etcd has raised the alarm NOSPACE: it rejects writes until the operator has freed space.
+	ReasonNoSpace = "NoSpace"
+	// ReasonFreeingSpaceBlocked means the same, and that the operator cannot free enough space. The message contains the reason.
+	ReasonFreeingSpaceBlocked = "FreeingSpaceBlocked"
 )
 
 // Reasons of the condition BootstrappedWithExistingCluster.

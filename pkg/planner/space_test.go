@@ -1,0 +1,157 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package planner_test
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+)
+
+const mebibyte = 1 << 20
+
+func withSmallQuota(etcd *druidv1alpha1.Etcd) {
+	etcd.Spec.Etcd.Quota = resource.NewQuantity(64*mebibyte, resource.BinarySI)
+}
+
+var _ = Describe("A full database", func() {
+	// full returns a cluster whose databases have just reached their quota.
+	full := func(replicas int32, keys int64, change ...func(*druidv1alpha1.Etcd)) *scenario {
+		GinkgoHelper()
+		s := newScenario(replicas, append(change, withSmallQuota)...)
+		s.run()
+		s.expectDone()
+		s.Write(5000)
+		s.tick()
+		s.reconcile()
+		s.resetTrace()
+		s.inject("all databases reach their quota of 64Mi", func() {
+			s.FillDatabases(keys)
+			Expect(s.Write(1)).To(BeFalse())
+			s.Refresh()
+		})
+
+		return s
+	}
+	spaceCondition := func(s *scenario) *druidv1alpha1.Condition {
+		return conditions.Find(s.Etcd.Status.Conditions, "DatabaseSpaceAvailable")
+	}
+	// expectSpace expects that clients can write again, without a pod that was replaced.
+	expectSpace := func(s *scenario) {
+		GinkgoHelper()
+		s.expectDone()
+		Expect(s.Alarms).To(BeEmpty())
+		Expect(s.LargestDatabase()).To(BeNumerically("<", 64*mebibyte/10*8))
+		Expect(s.Write(1)).To(BeTrue())
+		Expect(s.steps).NotTo(Or(HaveKey("DeletePod"), HaveKey("EvictPod")))
+	}
+
+	DescribeTable("gets space, and its alarms are disarmed within two minutes",
+		func(golden string, replicas int32, change ...func(*druidv1alpha1.Etcd)) {
+			s := full(replicas, 10*mebibyte, change...)
+			began := s.Now()
+			s.runUntil(func() bool { return len(s.Alarms) == 0 })
+			Expect(s.Now().Sub(began)).To(BeNumerically("<", spaceTimeout))
+			s.run()
+			expectSpace(s)
+			s.expectGolden(golden)
+			s.reconcile()
+			Expect(spaceCondition(s)).To(HaveField("Reason", "SpaceAvailable"))
+		},
+		Entry("in a cluster of three members with a store", "nospace-three", int32(3), withStore),
+		Entry("in a cluster of three members without a store", "nospace-three-without-store", int32(3)),
+		Entry("in a single member with a store", "nospace-one", int32(1), withStore),
+	)
+
+	It("gets space although the store is unavailable", func() {
+		s := full(3, 10*mebibyte, withStore)
+		s.inject("the store is unavailable", func() { s.Store.Down = true })
+		s.run()
+		expectSpace(s)
+		s.expectGolden("nospace-without-available-store")
+	})
+
+	It("is reported with the prefixes of the keys if these need too much, and gets space with a larger quota", func() {
+		s := full(3, 60*mebibyte)
+		s.runFor(60)
+		Expect(s.Alarms).NotTo(BeEmpty())
+		Expect(spaceCondition(s)).To(HaveField("Reason", "FreeingSpaceBlocked"))
+		Expect(spaceCondition(s).Message).To(Equal("etcd rejects writes, because it has raised the alarm NOSPACE for member main-0 and member main-1 and member main-2. " +
+			"The keys need 58Mi without their history, more than 80% of the quota of 64Mi. The prefixes with most keys: /registry/events/ has 5000. " +
+			"Delete keys, or increase spec.etcd.quota"))
+		Expect(s.steps).NotTo(HaveKey("DefragmentMember"))
+		s.inject("spec.etcd.quota becomes 128Mi", func() { s.Etcd.Spec.Etcd.Quota = resource.NewQuantity(128*mebibyte, resource.BinarySI) })
+		s.run()
+		s.expectDone()
+		Expect(s.Alarms).To(BeEmpty())
+		s.expectGolden("nospace-blocked")
+	})
+
+	It("is disarmed also for a member that does not exist any more", func() {
+		s := full(3, 10*mebibyte)
+		s.RaiseAlarm(0xdead)
+		s.run()
+		expectSpace(s)
+		Expect(s.steps).To(HaveKeyWithValue("DisarmAlarm", 4))
+	})
+
+	It("waits for a member that is not healthy, which recovers first", func() {
+		s := full(3, 10*mebibyte)
+		s.inject("the volume of main-2 is lost", func() {
+			s.LoseVolume(2)
+			s.DeletePod(2)
+		})
+		s.run()
+		s.expectDone()
+		Expect(s.Alarms).To(BeEmpty())
+		Expect(s.trace).To(ContainElement(ContainSubstring("ReplaceClaim")))
+	})
+
+	It("stays as it is while the alarm CORRUPT is raised", func() {
+		s := full(3, 10*mebibyte)
+		corrupt := etcdcluster.Alarm{Type: etcdcluster.AlarmCorrupt}
+		s.Alarms = append(s.Alarms, corrupt)
+		s.Refresh()
+		s.runFor(60)
+		Expect(s.Alarms).To(ContainElement(corrupt))
+		Expect(s.steps).To(BeEmpty())
+		Expect(spaceCondition(s).Message).To(ContainSubstring("while the alarm CORRUPT is raised"))
+	})
+
+	It("is not defragmented on a volume without room for the copy", func() {
+		s := full(3, 10*mebibyte, func(etcd *druidv1alpha1.Etcd) {
+			etcd.Spec.StorageCapacity = resource.NewQuantity(70*mebibyte, resource.BinarySI)
+		})
+		s.runFor(60)
+		Expect(s.steps).NotTo(HaveKey("DefragmentMember"))
+		Expect(spaceCondition(s).Message).To(ContainSubstring("The volume of PersistentVolumeClaim main-main-0 has 70Mi"))
+	})
+
+	It("is reported if etcd raises the alarm again at once, because members run with a smaller quota", func() {
+		s := full(3, 10*mebibyte)
+		s.run()
+		expectSpace(s)
+		s.resetTrace()
+		s.RaiseAlarm(s.Member(0).ID)
+		s.Refresh()
+		s.runFor(60)
+		Expect(s.steps).To(BeEmpty())
+		Expect(spaceCondition(s).Message).To(ContainSubstring("The quota of a member may be smaller until its pod is replaced"))
+	})
+
+	It("continues after the operator has stopped at any time", func() {
+		for tick := range 30 {
+			s := full(3, 10*mebibyte, withStore)
+			s.runFor(tick)
+			s.inject("another operator starts", func() { s.Objects.SpaceCall = etcdcluster.SpaceCall{Running: s.Objects.SpaceCall.Running} })
+			s.run()
+			expectSpace(s)
+		}
+	})
+})
