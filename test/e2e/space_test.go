@@ -1,0 +1,76 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+package e2e_test
+
+import (
+	"fmt"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/framework"
+	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
+)
+
+// withQuota sets the quota of the database.
+func withQuota(quota string) func(*druidv1alpha1.Etcd) {
+	return func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.Quota = new(resource.MustParse(quota)) }
+}
+
+var _ = Describe("A full database", func() {
+	const spaceTimeout = 2 * time.Minute
+
+	DescribeTable("accepts writes within two minutes, and loses no lease and no acknowledged write",
+		func(ctx SpecContext, replicas int32, version string) {
+			ns := seed.NewNamespace(ctx, "space")
+			etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(replicas), withLocalStore(ns), withQuota("64Mi"))
+			etcd.Spec.Etcd.Version = &version
+			ns.Create(ctx, etcd)
+			ns.EventuallyReady(ctx, etcd)
+			pods := podStates(ctx, ns)
+			writeLog := ns.NewWriteLog(etcd)
+			writeLog.Write(ctx, 100)
+			leases := writeLog.HoldLeases(ctx, 5, 10*time.Second)
+
+			By("overwriting one key until the history fills the database")
+			writeLog.Fill(ctx, func(int) string { return "/registry/leases/holder" })
+			took := writeLog.EventuallyAccepts(ctx, spaceTimeout)
+			AddReportEntry(fmt.Sprintf("%d members with etcd %s accepted writes after %s", replicas, version, took.Round(100*time.Millisecond)), ReportEntryVisibilityAlways)
+
+			leases.ExpectAlive(ctx)
+			writeLog.Write(ctx, 100)
+			writeLog.ExpectComplete(ctx)
+			ns.Eventually(ctx, etcd, func(g Gomega) {
+				g.Expect(framework.Condition(etcd, "DatabaseSpaceAvailable")).To(HaveField("Reason", "SpaceAvailable"))
+				g.Expect(framework.CheckReady(etcd)).To(Succeed())
+			})
+			Expect(podStates(ctx, ns)).To(Equal(pods), "no pod is replaced, restarted or not ready")
+			leases.ExpectAlive(ctx)
+		},
+		Entry("with three members of etcd 3.4", int32(3), "3.4", SpecTimeout(specTimeout)),
+		Entry("with three members of etcd 3.5", int32(3), "3.5", SpecTimeout(specTimeout)),
+		Entry("with a single member", int32(1), "3.4", SpecTimeout(specTimeout)),
+	)
+
+	It("is reported with the prefix of its keys if these need too much, until the quota is larger", func(ctx SpecContext) {
+		ns := seed.NewNamespace(ctx, "space-keys")
+		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(3), withQuota("64Mi"))
+		ns.Create(ctx, etcd)
+		ns.EventuallyReady(ctx, etcd)
+		writeLog := ns.NewWriteLog(etcd)
+		writeLog.Write(ctx, 100)
+		writeLog.Fill(ctx, func(number int) string { return fmt.Sprintf("/registry/events/default/%d", number) })
+		ns.Eventually(ctx, etcd, func(g Gomega) {
+			g.Expect(framework.Condition(etcd, "DatabaseSpaceAvailable")).To(And(HaveField("Status", BeEquivalentTo("False")), HaveField("Reason", "FreeingSpaceBlocked"),
+				HaveField("Message", MatchRegexp("The prefixes with most keys: /registry/events/ has 6[0-9][0-9]"))))
+		})
+		ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.Quota = new(resource.MustParse("256Mi")) })
+		writeLog.EventuallyAccepts(ctx, 3*time.Minute)
+		writeLog.ExpectComplete(ctx)
+		ns.EventuallyReady(ctx, etcd)
+	}, SpecTimeout(specTimeout))
+})
