@@ -7,19 +7,25 @@ package conditions
 import (
 	"fmt"
 	"strings"
+	"time"
 
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
 
 // DatabaseSpaceAvailable is False while an alarm NOSPACE of etcd is raised: etcd rejects writes. The message contains what the operator does, or why it
-// cannot free space. Without a response of a member, the condition stays as it is. Nil: no member has responded yet.
+// cannot free space. It is also False if the keys need the quota soon. Without a response of a member, the condition stays as it is. Nil: no member has responded yet.
 func DatabaseSpaceAvailable(in Input) *druidv1alpha1.Condition {
 	const conditionType = druidv1alpha1.ConditionTypeDatabaseSpaceAvailable
 	raised := in.Observation.Etcd.AlarmsOf(etcdcluster.AlarmNoSpace)
 	switch {
 	case len(raised) == 0 && !in.Observation.Etcd.AnyReachable():
 		return Find(in.Etcd.Status.Conditions, conditionType)
+	case len(raised) == 0 && isQuotaReachedSoon(in):
+		return condition(conditionType, druidv1alpha1.ConditionFalse, druidv1alpha1.ReasonQuotaReachedSoon, fmt.Sprintf(
+			"The keys need the quota of %s within a day, if they continue to increase as in the last hours. etcd then rejects writes. Find the client that writes them, or increase spec.etcd.quota",
+			new(helper.Quota(in.Etcd)).String()))
 	case len(raised) == 0:
 		return condition(conditionType, druidv1alpha1.ConditionTrue, druidv1alpha1.ReasonSpaceAvailable, "etcd has raised no alarm NOSPACE")
 	}
@@ -30,6 +36,25 @@ func DatabaseSpaceAvailable(in Input) *druidv1alpha1.Condition {
 	}
 
 	return condition(conditionType, druidv1alpha1.ConditionFalse, druidv1alpha1.ReasonNoSpace, message+freeingSpace(in))
+}
+
+const (
+	// quotaSoon is how long before the quota is reached that is reported. It is reported until quotaNotSoon, so that the status does not flap.
+	quotaSoon    = 24 * time.Hour
+	quotaNotSoon = 36 * time.Hour
+	// quotaPart is the part of the quota that must be in use: 1/quotaPart. The first data of a cluster does not count.
+	quotaPart = 4
+)
+
+// isQuotaReachedSoon is true if the keys need the quota soon.
+func isQuotaReachedSoon(in Input) bool {
+	limit, before := quotaSoon, Find(in.Etcd.Status.Conditions, druidv1alpha1.ConditionTypeDatabaseSpaceAvailable)
+	if before != nil && before.Reason == druidv1alpha1.ReasonQuotaReachedSoon {
+		limit = quotaNotSoon
+	}
+	quota := etcdcluster.QuotaOf(new(helper.Quota(in.Etcd)).Value(), in.Observation.Etcd)
+
+	return in.QuotaReachedIn > 0 && in.QuotaReachedIn <= limit && etcdcluster.LargestInUse(in.Observation.Etcd) >= quota/quotaPart
 }
 
 // freeingSpace says how far the operator is.

@@ -42,6 +42,27 @@ var _ = Describe("DatabaseSpaceAvailable", func() {
 		}), "False NoSpace", "before"),
 	)
 
+	increasing := func(in time.Duration, inUse int64, before string) func(*conditions.Input) {
+		return func(input *conditions.Input) {
+			input.QuotaReachedIn = in
+			input.Observation.Etcd.Members[0].DBSizeInUse = inUse
+			input.Etcd.Status.Conditions = []druidv1alpha1.Condition{{Type: "DatabaseSpaceAvailable", Reason: before}}
+		}
+	}
+
+	DescribeTable("reports the prediction",
+		func(change func(*conditions.Input), expected string) {
+			Expect(statusAndReason(conditions.DatabaseSpaceAvailable(healthy(change)))).To(Equal(expected))
+		},
+		Entry("of less than a day", increasing(24*time.Hour, 2<<30, ""), "False QuotaReachedSoon"),
+		Entry("of more than a day", increasing(25*time.Hour, 2<<30, ""), "True SpaceAvailable"),
+		Entry("of more than a day, until it is much more", increasing(25*time.Hour, 2<<30, "QuotaReachedSoon"), "False QuotaReachedSoon"),
+		Entry("of much more than a day", increasing(37*time.Hour, 2<<30, "QuotaReachedSoon"), "True SpaceAvailable"),
+		Entry("but not of the first data", increasing(time.Hour, 1<<30, ""), "True SpaceAvailable"),
+		Entry("but there is none", increasing(0, 7<<30, "QuotaReachedSoon"), "True SpaceAvailable"),
+		Entry("but the alarm is more important", all(increasing(time.Hour, 7<<30, ""), full), "False NoSpace"),
+	)
+
 	It("is absent until a member responds", func() {
 		Expect(conditions.DatabaseSpaceAvailable(healthy(unreachable))).To(BeNil())
 	})

@@ -20,6 +20,8 @@ type Input struct {
 	Observation etcdcluster.Observation
 	// Thresholds are the thresholds for the state of members.
 	Thresholds Thresholds
+	// QuotaReachedIn is the time until the keys need the quota of the databases. 0: it cannot be foreseen.
+	QuotaReachedIn time.Duration
 	// Now is the time of the observation.
 	Now time.Time
 }

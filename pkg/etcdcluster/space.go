@@ -42,3 +42,24 @@ func (c SpaceCall) ID() string {
 
 	return c.Kind + " " + c.Object + " " + c.StartedAt.UTC().Format(time.RFC3339Nano)
 }
+
+// LargestInUse is the largest part of a database in bytes that is in use. 0: no member responded.
+func LargestInUse(e EtcdResponses) int64 {
+	largest := int64(0)
+	for _, member := range e.Members {
+		largest = max(largest, member.DBSizeInUse)
+	}
+
+	return largest
+}
+
+// QuotaOf is the smallest quota in bytes: that of the spec, or one that a member reports.
+func QuotaOf(spec int64, e EtcdResponses) int64 {
+	for _, member := range e.Members {
+		if member.DBSizeQuota > 0 {
+			spec = min(spec, member.DBSizeQuota)
+		}
+	}
+
+	return spec
+}

@@ -68,7 +68,7 @@ func spaceToRecord(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time
 	if !isRaised && o.Etcd.AnyReachable() && !helper.IsStoreConfigured(etcd) {
 		return next.Ended(now)
 	}
-	isEnough := next.Needed > 0 && largestInUse(o) < spaceLimit(etcd, o)
+	isEnough := next.Needed > 0 && etcdcluster.LargestInUse(o.Etcd) < spaceLimit(etcd, o)
 	if next.Blocked != "" && (!now.Before(next.RetryAt) || isEnough) {
 		next.Blocked, next.Needed, next.RetryAt, next.Stored, next.Compacted = "", 0, time.Time{}, 0, 0
 	}
@@ -113,9 +113,9 @@ func addSpaceCall(next *state.Space, etcd *druidv1alpha1.Etcd, o etcdcluster.Obs
 	}
 	next.Failures, next.Error = 0, ""
 	if isCount {
-		next.RetryAt, next.Needed = next.At.Add(spaceRetry), largestInUse(o)
+		next.RetryAt, next.Needed = next.At.Add(spaceRetry), etcdcluster.LargestInUse(o.Etcd)
 		next.Blocked = fmt.Sprintf("The keys need %s without their history, more than 80%% of the quota of %s. %s. Delete keys, or increase spec.etcd.quota",
-			formatSize(largestInUse(o)), formatBytes(spaceQuota(etcd, o)), mostKeys(call))
+			formatSize(etcdcluster.LargestInUse(o.Etcd)), formatBytes(spaceQuota(etcd, o)), mostKeys(call))
 	}
 }
 
@@ -201,7 +201,7 @@ func compactHistory(v view, p plan.Plan, raised []etcdcluster.Alarm) plan.Plan {
 	if usesDeltas {
 		target = recorded.Stored
 	}
-	inUse, limit := largestInUse(v.o), spaceLimit(v.etcd, v.o)
+	inUse, limit := etcdcluster.LargestInUse(v.o.Etcd), spaceLimit(v.etcd, v.o)
 	switch {
 	case usesDeltas && recorded.Stored == 0:
 		p.Reason += ": the store needs all writes before their history is removed"
@@ -299,29 +299,12 @@ func formatSize(bytes int64) string { return formatBytes((bytes + 1<<20 - 1) >> 
 
 // spaceQuota is the quota in bytes. Members before etcd 3.6 do not report theirs, which is then that of the spec.
 func spaceQuota(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) int64 {
-	quota := new(helper.Quota(etcd)).Value()
-	for _, member := range o.Etcd.Members {
-		if member.DBSizeQuota > 0 {
-			quota = min(quota, member.DBSizeQuota)
-		}
-	}
-
-	return quota
+	return etcdcluster.QuotaOf(new(helper.Quota(etcd)).Value(), o.Etcd)
 }
 
 // spaceLimit is the size in bytes from which on a database file is too large: 80% of the quota.
 func spaceLimit(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) int64 {
 	return spaceQuota(etcd, o) / 10 * 8
-}
-
-// largestInUse is the largest part of a database in bytes that is in use.
-func largestInUse(o etcdcluster.Observation) int64 {
-	largest := int64(0)
-	for _, member := range o.Etcd.Members {
-		largest = max(largest, member.DBSizeInUse)
-	}
-
-	return largest
 }
 
 // highestQuorumRevision is the highest revision that a linearizable read has returned.

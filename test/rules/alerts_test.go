@@ -132,6 +132,10 @@ var _ = Describe("The alerts", Ordered, ContinueOnFailure, func() {
 			series: []string{conditionBecause("DatabaseSpaceAvailable", "False", "FreeingSpaceBlocked", since(10, "1"))}, at: 16 * time.Minute,
 			firing: "EtcdNoSpace", summary: "Etcd shoot--a/main rejects writes, because a database is full.",
 		}),
+		Entry("when the keys need the quota soon", scenario{
+			series: []string{conditionBecause("DatabaseSpaceAvailable", "False", "QuotaReachedSoon", since(10, "1"))}, at: 71 * time.Minute,
+			firing: "EtcdQuotaReachedSoon", summary: "The keys of Etcd shoot--a/main need the quota of its databases within a day.",
+		}),
 		Entry("when members have different data", scenario{
 			series: []string{condition("DataConsistent", "False", since(10, "1"))}, at: 12 * time.Minute,
 			firing: "EtcdDataCorrupt", summary: "Members of Etcd shoot--a/main have different data.",

@@ -70,6 +70,8 @@ type Reconciler struct {
 	// prunesVersions is true after the API server has removed the versions of members from a status. gardenlet applies such a
 	// CustomResourceDefinition. Without it, each reconciliation would patch the status again.
 	prunesVersions atomic.Bool
+	// sizes are the sizes of the databases.
+	sizes histories
 }
 
 // Reconcile updates the status of one Etcd:
@@ -86,7 +88,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	stored := &druidv1alpha1.Etcd{}
 	if err := r.Client.Get(ctx, request.NamespacedName, stored); err != nil {
 		if apierrors.IsNotFound(err) {
-			setMetrics(request.NamespacedName, nil, nil)
+			r.sizes.drop(request.NamespacedName)
+			setMetrics(request.NamespacedName, measured{})
 		}
 
 		return reconcile.Result{}, client.IgnoreNotFound(err)
@@ -133,7 +136,10 @@ func (r *Reconciler) periodFor(etcd *druidv1alpha1.Etcd) time.Duration {
 // respond.
 func (r *Reconciler) updateStatus(ctx context.Context, stored, etcd *druidv1alpha1.Etcd) error {
 	observation := r.Observer.Observe(ctx, etcd, observer.Request{QueryEtcd: !helper.IsHibernated(etcd), Events: true})
-	setMetrics(client.ObjectKeyFromObject(stored), conditions.CertificatesInUse(observation), etcdcluster.MembersFor(etcd, observation))
+	quotaReachedIn := r.sizes.add(etcd, observation, r.Clock.Now())
+	setMetrics(client.ObjectKeyFromObject(stored), measured{
+		certificates: conditions.CertificatesInUse(observation), members: etcdcluster.MembersFor(etcd, observation), quotaReachedIn: quotaReachedIn,
+	})
 
 	// The status is written although the evidence is not: the health of the members does not depend on it.
 	failure := errors.Join(r.recordEvidence(ctx, etcd, &observation), r.allowWrites(ctx, etcd, observation))
@@ -143,7 +149,7 @@ func (r *Reconciler) updateStatus(ctx context.Context, stored, etcd *druidv1alph
 	isRepeated := func(err error) bool { return apierrors.IsConflict(err) && !isSuperseded }
 	current, canonical := stored, etcd
 	err := retry.OnError(retry.DefaultBackoff, isRepeated, func() error {
-		err := r.patchStatus(ctx, current, canonical, observation)
+		err := r.patchStatus(ctx, current, canonical, observed{Observation: observation, quotaReachedIn: quotaReachedIn})
 		if !apierrors.IsConflict(err) {
 			return err
 		}
@@ -162,14 +168,22 @@ func (r *Reconciler) updateStatus(ctx context.Context, stored, etcd *druidv1alph
 	return cmp.Or(err, failure)
 }
 
+// observed is an observation with the prediction that follows from it and the ones before.
+type observed struct {
+	etcdcluster.Observation
+
+	quotaReachedIn time.Duration
+}
+
 // patchStatus patches the status of the stored Etcd if it differs from the observed one.
-func (r *Reconciler) patchStatus(ctx context.Context, stored, etcd *druidv1alpha1.Etcd, observation etcdcluster.Observation) error {
+func (r *Reconciler) patchStatus(ctx context.Context, stored, etcd *druidv1alpha1.Etcd, o observed) error {
 	updated := stored.DeepCopy()
 	conditions.ForCare(conditions.Input{
-		Etcd:        etcd,
-		Observation: observation,
-		Thresholds:  conditions.Thresholds{Unknown: r.Config.UnknownThreshold, NotReady: r.Config.NotReadyThreshold},
-		Now:         r.Clock.Now(),
+		Etcd:           etcd,
+		Observation:    o.Observation,
+		Thresholds:     conditions.Thresholds{Unknown: r.Config.UnknownThreshold, NotReady: r.Config.NotReadyThreshold},
+		QuotaReachedIn: o.quotaReachedIn,
+		Now:            r.Clock.Now(),
 	}, &updated.Status)
 	hasVersions := removeVersions(updated.Status.Members, r.prunesVersions.Load())
 	if apiequality.Semantic.DeepEqual(stored.Status, updated.Status) {

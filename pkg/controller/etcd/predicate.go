@@ -65,7 +65,7 @@ func isSameState(a, b druidv1alpha1.EtcdMemberStatus) bool {
 func isSpaceExhausted(etcd *druidv1alpha1.Etcd) bool {
 	condition := conditions.Find(etcd.Status.Conditions, druidv1alpha1.ConditionTypeDatabaseSpaceAvailable)
 
-	return condition != nil && condition.Status == druidv1alpha1.ConditionFalse
+	return condition != nil && (condition.Reason == druidv1alpha1.ReasonNoSpace || condition.Reason == druidv1alpha1.ReasonFreeingSpaceBlocked)
 }
 
 func skipsFinalSnapshot(etcd *druidv1alpha1.Etcd) bool {

@@ -49,8 +49,8 @@ const (
 	// ConditionTypeRevisionConfirmed is True while no quorum returns a lower revision than an earlier one. Absent until a
 	// revision is recorded.
 	ConditionTypeRevisionConfirmed ConditionType = "RevisionConfirmed"
-	// ConditionTypeDatabaseSpaceAvailable is False while a database has reached its quota, and etcd rejects writes. Absent
-	// until a member has responded.
+	// ConditionTypeDatabaseSpaceAvailable is False while a database has reached its quota, and etcd rejects writes. It is also
+	// False if that is soon the case. Absent until a member has responded.
 	ConditionTypeDatabaseSpaceAvailable ConditionType = "DatabaseSpaceAvailable"
 	// ConditionTypeDataConsistent is False while etcd reports that members have different data. Absent until a member has
 	// responded.
@@ -168,6 +168,8 @@ const (
 	ReasonNoSpace = "NoSpace"
 	// ReasonFreeingSpaceBlocked means the same, and that the operator cannot free enough space. The message contains the reason.
 	ReasonFreeingSpaceBlocked = "FreeingSpaceBlocked"
+	// ReasonQuotaReachedSoon means that the keys need the quota within a day, if they continue to increase.
+	ReasonQuotaReachedSoon = "QuotaReachedSoon"
 )
 
 // Reasons of the condition BootstrappedWithExistingCluster.

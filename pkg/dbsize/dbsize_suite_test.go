@@ -1,0 +1,16 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+package dbsize_test
+
+import (
+	"testing"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+func TestDBSize(t *testing.T) {
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "dbsize Suite")
+}
