@@ -61,6 +61,10 @@ func isQuotaReachedSoon(in Input) bool {
 func freeingSpace(in Input) string {
 	recorded := in.Observation.State.Space
 	switch {
+	case !helper.ManagesPods(in.Etcd):
+		return "The operator does not manage the members: remove the history, defragment them, and disarm the alarm"
+	case helper.IsSuspended(in.Etcd):
+		return "The operator does not free space while the reconciliation is suspended"
 	case len(in.Observation.Etcd.AlarmsOf(etcdcluster.AlarmCorrupt)) > 0:
 		return "The operator does not free space while the alarm CORRUPT is raised, which would lose its effect"
 	case !recorded.IsActive():

@@ -36,6 +36,11 @@ var _ = Describe("DatabaseSpaceAvailable", func() {
 		Entry("while members are defragmented", all(full, recorded(state.Space{Since: noon, Compacted: 42})), "False NoSpace", "up to revision 42, and defragments the members"),
 		Entry("after a failure", all(full, recorded(state.Space{Since: noon, Error: "the store failed"})), "False NoSpace", "The last attempt failed: the store failed"),
 		Entry("which the operator cannot resolve", all(full, recorded(state.Space{Since: noon, Blocked: "The keys need 60Mi"})), "False FreeingSpaceBlocked", ". The keys need 60Mi"),
+		Entry("which a user has suspended", all(full, func(in *conditions.Input) {
+			in.Etcd.Annotations = map[string]string{"druid.gardener.cloud/suspend-etcd-spec-reconcile": ""}
+		}), "False NoSpace", "while the reconciliation is suspended"),
+		Entry("of externally managed members", all(full, func(in *conditions.Input) { in.Etcd.Spec.ExternallyManagedMemberAddresses = []string{"a", "b", "c"} }),
+			"False NoSpace", "The operator does not manage the members"),
 		Entry("with the alarm CORRUPT", all(full, alarms(etcdcluster.Alarm{Type: "CORRUPT"})), "False NoSpace", "does not free space while the alarm CORRUPT is raised"),
 		Entry("of the last response", all(unreachable, func(in *conditions.Input) {
 			in.Etcd.Status.Conditions = []druidv1alpha1.Condition{{Type: "DatabaseSpaceAvailable", Status: "False", Reason: "NoSpace", Message: "before"}}

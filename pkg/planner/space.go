@@ -98,10 +98,6 @@ func addSpaceCall(next *state.Space, etcd *druidv1alpha1.Etcd, o etcdcluster.Obs
 		return
 	}
 	next.Call, next.At = call.ID(), call.EndedAt.UTC().Round(0)
-	next.Stored = max(next.Stored, call.Stored)
-	if call.Compacted > next.Compacted {
-		next.Compacted, next.CompactedAt = call.Compacted, next.At
-	}
 	isCount := call.Kind == plan.TraitsOf(plan.CountKeys{}).Kind
 	if call.Err != nil && !isCount {
 		next.Failures, next.Error = next.Failures+1, call.Err.Error()
@@ -112,6 +108,10 @@ func addSpaceCall(next *state.Space, etcd *druidv1alpha1.Etcd, o etcdcluster.Obs
 		return
 	}
 	next.Failures, next.Error = 0, ""
+	next.Stored = max(next.Stored, call.Stored)
+	if call.Compacted > next.Compacted {
+		next.Compacted, next.CompactedAt = call.Compacted, next.At
+	}
 	if isCount {
 		next.RetryAt, next.Needed = next.At.Add(spaceRetry), etcdcluster.LargestInUse(o.Etcd)
 		next.Blocked = fmt.Sprintf("The keys need %s without their history, more than 80%% of the quota of %s. %s. Delete keys, or increase spec.etcd.quota",

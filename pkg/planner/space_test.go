@@ -5,6 +5,11 @@
 package planner_test
 
 import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -12,6 +17,9 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/planner"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 const mebibyte = 1 << 20
@@ -154,4 +162,56 @@ var _ = Describe("A full database", func() {
 			expectSpace(s)
 		}
 	})
+
+	DescribeTable("is recorded from the results of calls",
+		func(call etcdcluster.SpaceCall, expected string) {
+			s := full(3, 10*mebibyte, withStore)
+			s.Objects.State.Space = &state.Space{Since: s.Now()}
+			call.Object, call.StartedAt, call.EndedAt = "main-0", s.Now(), s.Now()
+			s.Objects.DeltaSnapshotLease.Holder = "4000"
+			for range 2 { // the result stays observed
+				s.Objects.SpaceCall = call
+				p := planner.For(s.Etcd, s.Observe(), s.Now())
+				space := p.Space
+				Expect(fmt.Sprintf("stored %d, compacted %d, failures %d, %s", space.Stored, space.Compacted, space.Failures, space.Error)).To(Equal(expected))
+				s.Objects.State.Space = space
+			}
+		},
+		Entry("of a snapshot", etcdcluster.SpaceCall{Kind: "TakeDeltaSnapshot", Stored: 5001}, "stored 5001, compacted 0, failures 0, "),
+		Entry("of a snapshot that failed", etcdcluster.SpaceCall{Kind: "TakeDeltaSnapshot", Err: errors.New("no")}, "stored 0, compacted 0, failures 1, no"),
+		Entry("of a compaction", etcdcluster.SpaceCall{Kind: "CompactHistory", Compacted: 5001}, "stored 0, compacted 5001, failures 0, "),
+		Entry("of a compaction that failed", etcdcluster.SpaceCall{Kind: "CompactHistory", Compacted: 5001, Err: errors.New("no")}, "stored 0, compacted 0, failures 1, no"),
+		Entry("of a defragmentation that failed", etcdcluster.SpaceCall{Kind: "DefragmentMember", Err: errors.New("no")}, "stored 0, compacted 0, failures 1, no"),
+		Entry("but not of one that runs", etcdcluster.SpaceCall{Kind: "CompactHistory", Compacted: 5001, Running: true}, "stored 0, compacted 0, failures 0, "),
+	)
+
+	It("waits longer after each call that failed", func() {
+		s := full(3, 10*mebibyte)
+		s.Objects.State.Space = &state.Space{Since: s.Now(), At: s.Now(), Failures: 3, Error: "no", Stored: 1}
+		p := planner.For(s.Etcd, s.Observe(), s.Now())
+		Expect(p.Step).To(BeNil())
+		Expect(p.RequeueAfter).To(Equal(time.Minute))
+		Expect(p.WaitsFor).To(Equal("the next attempt at " + s.Now().Add(time.Minute).UTC().Format(time.RFC3339) + ": no"))
+	})
+
+	DescribeTable("stays as it is while",
+		func(change func(*etcdcluster.Observation), stage plan.Stage) {
+			s := full(3, 10*mebibyte)
+			o := s.Observe()
+			change(&o)
+			p := planner.For(s.Etcd, o, s.Now())
+			Expect(p.Stage).To(Equal(stage))
+			Expect(p.Step).To(BeNil())
+			Expect(p.Space.IsActive()).To(BeTrue())
+		},
+		Entry("a task defragments the members", func(o *etcdcluster.Observation) { o.Defragmentation = "task" }, plan.StageFreeSpace),
+		Entry("a call runs", func(o *etcdcluster.Observation) { o.SpaceCall.Running = true }, plan.StageFreeSpace),
+		Entry("the operator rejects writes", func(o *etcdcluster.Observation) {
+			o.Etcd.Alarms = append(slices.Clone(o.Etcd.Alarms), etcdcluster.WriteRejections...)
+		}, plan.StageDone),
+		Entry("a member is not healthy", func(o *etcdcluster.Observation) {
+			o.Etcd.Members = slices.Clone(o.Etcd.Members)
+			o.Etcd.Members[2].Healthy = false
+		}, plan.StageWaitForMembers),
+	)
 })

@@ -11,6 +11,8 @@ import (
 	"io"
 	"strconv"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
@@ -49,6 +51,7 @@ func fingerprintOf(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) string {
 	writeGardener(hash, o.Gardener)
 	writeMembers(hash, etcd.Spec.Replicas, o.Etcd)
 	write(hash, o.RestoreVerification.Exists, o.RestoreVerification.Recorded, o.RestoreVerification.Succeeded, o.RestoreVerification.Failed, o.SnapshotAttempts.Running, o.SnapshotAttempts.Verified != nil, o.Defragmentation)
+	writeSpace(hash, o)
 	for _, failure := range o.Failures {
 		write(hash, "failure", failure.Section)
 	}
@@ -109,6 +112,13 @@ func writeGardener(to io.Writer, gardener etcdcluster.Gardener) {
 	for _, secret := range gardener.StoreSecrets {
 		write(to, "storesecret", secret)
 	}
+}
+
+// writeSpace writes how far the operator is with full databases. The alarms are those of members, which a hostile Etcd chooses.
+func writeSpace(to io.Writer, o etcdcluster.Observation) {
+	space := ptr.Deref(o.State.Space, state.Space{})
+	write(to, "space", o.State.Space.IsActive(), space.Stored > 0, space.Compacted > 0, space.Blocked != "", o.SpaceCall.Running, o.SpaceCall.Kind, o.SpaceCall.Object,
+		min(len(o.Etcd.AlarmsOf(etcdcluster.AlarmNoSpace)), maxSize))
 }
 
 // writeMembers writes the state of the members, which those of a hostile Etcd choose. It has fewer values than the guard caches: at most

@@ -119,9 +119,11 @@ func (r *Reconciler) callForSpace(ctx context.Context, etcd *druidv1alpha1.Etcd,
 	}
 	switch step := step.(type) { //nolint:gochecksumtype // startSpaceCall gets only these
 	case plan.CompactHistory:
-		call.Compacted = step.Revision
+		if err = member.Compact(ctx, step.Revision); err == nil {
+			call.Compacted = step.Revision
+		}
 
-		return member.Compact(ctx, step.Revision)
+		return err
 	case plan.DefragmentMember:
 		return member.Defragment(ctx)
 	case plan.CountKeys:
