@@ -290,7 +290,7 @@ func (s *randomScenario) fault() {
 		s.imageChanges, s.imageBreaks, s.versionChanges, s.sidecarBreaks, s.peerPortChanges, s.storeFails, s.bucketIsEmptied, s.bucketIsRolledBack, s.bucketIsRepaired, s.leaderMoves, s.evictionsAreRefused, s.clusterIsScaledUp, s.clusterIsScaledIn, s.clusterSleepsOrWakes,
 		s.readinessFlaps, s.etcdEnds, s.etcdIsRecreated, s.volumesAreExpanded, s.quotaChanges, s.peersChange, s.reconciliationIsSuspended, s.reconciliationIsRequested, s.memberIsStrange, s.strangerIsEmptied,
 	}
-	if !s.joins && !s.surges {
+	if !s.joins && !s.replacesVolumes {
 		faults = append(faults, s.databasesFill)
 	}
 	if s.joins {

@@ -50,6 +50,7 @@ var refusals = []difference{
 var relaxations = []difference{
 	{"further peer URLs of a hibernating cluster", "it could not hibernate otherwise", "member name index must be less than replicas"},
 	{"fewer members than before", "the operator removes members", "Replicas can either be increased or be downscaled to 0"},
+	{"another StorageClass of a multi-member cluster", "the operator replaces the volumes", "etcd.spec.storageClass"},
 	{"a store without prefix", "it follows from the BackupEntry", "prefix: Required value"},
 	{"cron lists, steps of ranges, and Sunday as 0", "the sidecar understands them", "Schedule"},
 	{"periods that differ by less than a second", "they are compared exactly", "garbageCollectionPeriod must be greater"},
@@ -84,6 +85,7 @@ var _ = Describe("CustomResourceDefinitions compared to those of the etcd-druid 
 			"user info in a URL",
 			"further peer URLs of a hibernating cluster",
 			"fewer members than before",
+			"another StorageClass of a multi-member cluster",
 			"a store without prefix",
 			"cron lists, steps of ranges, and Sunday as 0",
 			"periods that differ by less than a second",
