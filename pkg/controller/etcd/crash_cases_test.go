@@ -72,6 +72,7 @@ var _ = Describe("An operator that is killed at any of its writes", func() {
 		Entry("while volumes are resized", crashCase{given: []func(*kube.Cluster){create(3, withExpandableVolumes)}, when: update(resizeVolumes), then: succeeded(3, 4)}),
 		Entry("while three members come to serve clients at another port", crashCase{given: three, when: update(otherPort), then: succeeded(3, 7)}),
 		Entry("while it adopts one member with a store", crashCase{when: func(k *kube.Cluster) { etcdDruidCluster(1)(k); adopt(k) }, then: succeeded(1, 2)}),
+		Entry("while it adopts one member with a store through a surge", crashCase{when: func(k *kube.Cluster) { etcdDruidCluster(1)(k); update(withSurge)(k) }, then: succeeded(1, 3)}),
 		Entry("while it adopts three members with a store", crashCase{when: func(k *kube.Cluster) { etcdDruidCluster(3)(k); adopt(k) }, then: succeeded(3, 6)}),
 		Entry("while one member moves to another store", crashCase{given: []func(*kube.Cluster){create(1, withStore)}, when: moveStore, then: hasMoved(1, 2)}),
 		Entry("while three members move to another store", crashCase{given: []func(*kube.Cluster){create(3, withStore)}, when: moveStore, then: hasMoved(3, 7)}),
