@@ -335,7 +335,7 @@ func (e Engine) executeStep(ctx context.Context, run *Run, p plan.Plan) error {
 		return plan.Failed(druidv1alpha1.ErrorCodeStep, err)
 	}
 	traits, after := plan.TraitsOf(p.Step), FallbackResync
-	if p.ClusterSize > 1 || traits.Poll {
+	if p.ClusterSize > 1 || p.PollMembers || traits.Poll {
 		after = MemberPeriod
 	}
 

@@ -5,6 +5,7 @@
 package engine_test
 
 import (
+	"slices"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -68,6 +69,18 @@ var _ = Describe("Reconcile", func() {
 	request := func(etcd *druidv1alpha1.Etcd) {
 		metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, "druid.gardener.cloud/operation", "reconcile")
 	}
+
+	It("observes the end of a surge soon, because no watch reports that a claim is gone", func() {
+		start(fixture.WithReplicas(1), fixture.WithAnnotation("druid.gardener.cloud/update-strategy", "Surge"))
+		run(isDone)
+		change(func(etcd *druidv1alpha1.Etcd) {
+			etcd.Spec.Labels["role"] = "other"
+			request(etcd)
+		})
+		deleted := run(func(engine.Result) bool { return slices.Contains(steps, "DeleteClaim test-test-1") })
+		Expect(deleted.Newest.Plan.ClusterSize).To(BeEquivalentTo(1))
+		Expect(deleted.RequeueAfter).To(Equal(time.Second))
+	})
 
 	It("records the pod template while a surge has created the pod, although the update strategy is removed", func() {
 		start(fixture.WithReplicas(1), fixture.WithAnnotation("druid.gardener.cloud/update-strategy", "Surge"))
