@@ -100,7 +100,7 @@ key.`,
 	command.CompletionOptions.DisableDefaultCmd = true
 	log := newLog(errOut)
 	command.AddCommand(
-		newInspectCommand(log), newReplayCommand(log), newExtractCommand(log, time.Now), newBumpCommand(log), newClearAlarmsCommand(log),
+		newInspectCommand(log), newReplayCommand(log), newCompareCommand(log), newExtractCommand(log, time.Now), newBumpCommand(log), newClearAlarmsCommand(log),
 		newGetCommand(log), newListCommand(log), newExportCommand(log), newDiffCommand(log), newPrefixesCommand(log),
 	)
 	command.SetOut(out)

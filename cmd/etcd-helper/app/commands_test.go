@@ -68,9 +68,12 @@ var _ = Describe("the commands", func() {
 		point := reported.Points.Compacted
 		Expect(run("replay", "--snapshots="+path("store"), "--output="+path("db"), fmt.Sprint("--revision=", point.Revision), fmt.Sprint("--live-revision=", point.Revision),
 			fmt.Sprint("--live-hash=", point.Hash), fmt.Sprint("--live-compact-revision=", point.CompactRevision),
-			"--restored="+path("restored"), "--termination-message-path="+messagePath)).To(Equal(app.ExitOK), errOut.String())
-		Expect(result()).To(And(
-			HaveKeyWithValue("revision", BeEquivalentTo(point.Revision)), HaveKeyWithValue("storeVerified", true), HaveKeyWithValue("restoreVerified", true)))
+			"--termination-message-path="+messagePath)).To(Equal(app.ExitOK), errOut.String())
+		Expect(result()).To(And(HaveKeyWithValue("revision", BeEquivalentTo(point.Revision)), HaveKeyWithValue("storeVerified", true)))
+		Expect(message() + "\n").To(Equal(out.String()))
+		hash := result()["hash"]
+		Expect(run("compare", "--database="+path("db"), "--restored="+path("restored"), "--termination-message-path="+messagePath)).To(Equal(app.ExitOK), errOut.String())
+		Expect(result()).To(And(HaveKeyWithValue("hash", hash), HaveKeyWithValue("restoreVerified", true)))
 		Expect(message() + "\n").To(Equal(out.String()))
 
 		Expect(run("get", "--database="+path("db"), "/registry/created", "--output=raw")).To(Equal(app.ExitOK), errOut.String())
@@ -196,7 +199,8 @@ var _ = Describe("the commands", func() {
 		Entry("for another hash", app.ExitHashDiffers, "differs from the live etcd", nil,
 			"replay", "--snapshots=ROOT/store", "--output=ROOT/db", "--live-revision=47", "--live-hash=1", "--live-compact-revision=44"),
 		Entry("for another restored database", app.ExitRestoreDiffers, "differs from the snapshots", nil,
-			"replay", "--snapshots=ROOT/store", "--output=ROOT/db", "--revision=40", "--restored=ROOT/restored"),
+			"compare", "--database=ROOT/killed/member/snap/db", "--restored=ROOT/restored"),
+		Entry("without a restored database", app.ExitNoFiles, "no files", nil, "compare", "--database=ROOT/killed/member/snap/db", "--restored=ROOT/missing"),
 		Entry("without a full snapshot", app.ExitNoSnapshot, "no full snapshot", nil, "replay", "--snapshots=ROOT/killed", "--output=ROOT/db"),
 		Entry("without a log", app.ExitLog, "no write-ahead log", nil, "extract", "--data-dir=ROOT/restored", "--store-dir=ROOT"),
 		Entry("for an output that exists", app.ExitFailed, "--output", nil, "replay", "--snapshots=ROOT/store", "--output=ROOT/termination-log"),

@@ -21,16 +21,21 @@ type replayed struct {
 	replay.Result
 	// StoreVerified is true if the hash is that of the live etcd.
 	StoreVerified bool `json:"storeVerified,omitempty"`
+}
+
+// compared is the result of a comparison.
+type compared struct {
+	inspect.Result
 	// RestoreVerified is true if the database that the sidecar restored has the same history.
-	RestoreVerified bool `json:"restoreVerified,omitempty"`
+	RestoreVerified bool `json:"restoreVerified"`
 }
 
 func newReplayCommand(log *zap.Logger) *cobra.Command {
 	var (
-		out          output
-		request      replay.Request
-		at, restored string
-		live         replay.Live
+		out     output
+		request replay.Request
+		at      string
+		live    replay.Live
 	)
 	command := &cobra.Command{
 		Use:   "replay --snapshots=DIR --output=FILE [--revision=REVISION | --time=TIME]",
@@ -43,15 +48,13 @@ replayed. The result is JSON: revision, compactRevision, keys and hash as for in
   deltas, events                           how many delta snapshots and events were replayed
   time                                     when the sidecar received the last replayed event
   storeVerified                            true if the hash is that of --live-hash
-  restoreVerified                          true if --restored has the same history
 
 A time leads to the last revision that the sidecar had received then. The sidecar receives an event after etcd has committed it: usually
 at once, and minutes later if it was restarted. A revision between two sets of snapshots is available only if the next full snapshot is not
 compacted after it. Otherwise, the error lists the available revisions.
 
 --live-hash compares the store with the live etcd. The hash and the compact revision are those that HashKV of etcd returned for
---live-revision. The replay may lead to a higher revision. --restored compares what the sidecar restored from the same snapshots, without
-the leases, which it drops. The sidecar restores all events: use neither --revision nor --time.
+--live-revision. The replay may lead to a higher revision.
 
 The database contains the leases of the full snapshot, and not those that etcd granted later. Their keys never expire in an etcd that
 starts with the database.`,
@@ -61,8 +64,9 @@ starts with the database.`,
 				if err := complete(command, &request, at, live); err != nil {
 					return nil, err
 				}
+				result, err := replay.Replay(request)
 
-				return replayAndCompare(request, restored, log)
+				return replayed{Result: result, StoreVerified: request.Live != nil}, err
 			})
 		},
 	}
@@ -76,7 +80,6 @@ starts with the database.`,
 	flags.Int64Var(&live.Revision, "live-revision", 0, "Revision for which HashKV of the live etcd returned the hash.")
 	flags.Uint32Var(&live.Hash, "live-hash", 0, "Hash that HashKV of the live etcd returned for the revision.")
 	flags.Int64Var(&live.CompactRevision, "live-compact-revision", 0, "Compact revision that HashKV of the live etcd returned. 0 or less: etcd was never compacted.")
-	flags.StringVar(&restored, "restored", "", "Data directory that the sidecar restored from the same snapshots.")
 	markRequired(command, "snapshots", "output")
 	command.MarkFlagsMutuallyExclusive("revision", "time")
 	command.MarkFlagsRequiredTogether("live-revision", "live-hash", "live-compact-revision")
@@ -86,6 +89,9 @@ starts with the database.`,
 
 // complete sets the fields of the request that need more than one flag.
 func complete(command *cobra.Command, request *replay.Request, at string, live replay.Live) error {
+	if _, err := os.Stat(request.Output); err == nil {
+		return fmt.Errorf("--output: %s exists: use a new file", request.Output)
+	}
 	if request.Revision < 0 {
 		return fmt.Errorf("--revision is %d: use a positive number", request.Revision)
 	}
@@ -107,28 +113,52 @@ func complete(command *cobra.Command, request *replay.Request, at string, live r
 	return nil
 }
 
-// replayAndCompare replays snapshots, and compares the database with the restored one.
-func replayAndCompare(request replay.Request, restored string, log *zap.Logger) (replayed, error) {
-	if _, err := os.Stat(request.Output); err == nil {
-		return replayed{}, fmt.Errorf("--output: %s exists: use a new file", request.Output)
+func newCompareCommand(log *zap.Logger) *cobra.Command {
+	var (
+		out                output
+		database, restored string
+	)
+	command := &cobra.Command{
+		Use:   "compare --database=FILE --restored=DIR",
+		Short: "Compare what the sidecar has restored with a replay of the same snapshots",
+		Long: `Compares the data directory that the sidecar has restored with the database of a replay of the same snapshots. All revisions have to be the
+same, except for the leases, which the sidecar drops. Up to the higher compact revision, only the keys that exist then are compared. The
+sidecar restores all events: replay them without a revision and a time. The result is JSON: revision, compactRevision, keys and hash of the
+replayed database, and
+
+  restoreVerified  true
+
+A lease of the full snapshot can expire during a restore. The sidecar can then skip an event without an error, and the command reports it.
+It does not write to the databases.`,
+		RunE: func(command *cobra.Command, _ []string) error {
+			return out.run(command, func() (any, error) {
+				return compareRestored(database, restored, inspect.Options{Timeout: out.timeout, Log: log})
+			})
+		},
 	}
-	result := replayed{}
-	found, err := replay.Replay(request)
-	if err != nil {
-		return result, err
-	}
-	result.Result, result.StoreVerified = found, request.Live != nil
-	if restored == "" {
-		return result, nil
-	}
+	out.addTo(command)
+	command.Flags().StringVar(&database, "database", "", "File of the database that replay has created.")
+	command.Flags().StringVar(&restored, "restored", "", "Data directory that the sidecar has restored, which contains member/snap/db.")
+	markRequired(command, "database", "restored")
+
+	return command
+}
+
+// compareRestored compares a restored data directory with a replayed database, and inspects the latter.
+func compareRestored(database, restored string, options inspect.Options) (compared, error) {
 	path, err := inspect.DatabaseIn(restored)
 	if err != nil {
-		return result, err
+		return compared{}, err
 	}
-	if err := replay.Compare(path, request.Output, log); err != nil {
-		return result, err
+	if err := replay.Compare(path, database, options.Log); err != nil {
+		return compared{}, err
 	}
-	result.RestoreVerified = true
+	result := compared{RestoreVerified: true}
+	err = inspect.View(database, options, func(replayed *inspect.Database) (err error) {
+		result.Result, err = replayed.Inspect()
 
-	return result, nil
+		return err
+	})
+
+	return result, err
 }

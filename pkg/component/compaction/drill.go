@@ -22,7 +22,8 @@ import (
 )
 
 const (
-	volumeSnapshots = "snapshots"
+	volumeSnapshots     = "snapshots"
+	replayContainerName = "replay"
 	// pathSnapshots is where etcd-helper reads the copied snapshots. pathReplayed is the database that it creates from them.
 	pathSnapshots = "/var/etcd/snapshots"
 	pathReplayed  = pathWorkspace + "/replayed.db"
@@ -49,9 +50,10 @@ func DrillErrors(store backupstore.Store, fieldPath *field.Path) field.ErrorList
 // RestoreDrillJob renders the Job of a restore drill. Its containers run one after another:
 //
 //   - fetch copies the newest snapshots into a directory of the pod. The next containers read only this directory, since the store changes.
+//   - replay replays the snapshots without an etcd, and compares the hash with that of the live cluster. It runs before the restore, which does
+//     not distinguish its errors.
 //   - restore restores the snapshots as a member does.
-//   - etcd-helper replays the snapshots without an etcd. It compares the hash with that of the live cluster, and the history with the restored
-//     one.
+//   - inspect compares the restored database with the replayed one.
 //
 // The Job changes neither the store nor the cluster.
 func RestoreDrillJob(v Values, live LiveHash) *batchv1.Job {
@@ -60,8 +62,8 @@ func RestoreDrillJob(v Values, live LiveHash) *batchv1.Job {
 	transfer := backupstore.Copy{Source: v.Store, Target: drillStore(v.Store), Home: podspec.Home(root)}
 	spec := podSpec(v, seconds)
 	spec.Volumes = drillVolumes(v, transfer)
-	spec.InitContainers = []corev1.Container{fetchContainer(v, transfer, root), drillRestoreContainer(v, transfer, root)}
-	spec.Containers = []corev1.Container{drillContainer(v, live)}
+	spec.InitContainers = []corev1.Container{fetchContainer(v, transfer, root), replayContainer(v, live), drillRestoreContainer(v, transfer, root)}
+	spec.Containers = []corev1.Container{compareContainer(v)}
 	spec.ImagePullSecrets = v.HelperPullSecrets
 
 	return &batchv1.Job{
@@ -103,16 +105,10 @@ func drillStore(store backupstore.Store) backupstore.Store {
 // snapshots are therefore no reason.
 func drillFailurePolicy() *batchv1.PodFailurePolicy {
 	policy := ignoreDisruptions()
-	policy.Rules = append(policy.Rules, batchv1.PodFailurePolicyRule{
-		Action: batchv1.PodFailurePolicyActionFailJob,
-		OnExitCodes: &batchv1.PodFailurePolicyOnExitCodesRequirement{
-			ContainerName: new(etcdcluster.InspectionContainer),
-			Operator:      batchv1.PodFailurePolicyOnExitCodesOpIn,
-			Values: []int32{
-				etcdcluster.ExitOverlap, etcdcluster.ExitHistory, etcdcluster.ExitHashDiffers, etcdcluster.ExitRestoreDiffers,
-			},
-		},
-	})
+	policy.Rules = append(policy.Rules,
+		failJob(replayContainerName, etcdcluster.ExitOverlap, etcdcluster.ExitHistory, etcdcluster.ExitHashDiffers),
+		failJob(etcdcluster.InspectionContainer, etcdcluster.ExitRestoreDiffers),
+	)
 
 	return policy
 }
@@ -172,18 +168,23 @@ func drillRestoreContainer(v Values, transfer backupstore.Copy, root bool) corev
 	return restoring
 }
 
-// drillContainer replays the copied snapshots, and compares the result.
-func drillContainer(v Values, live LiveHash) corev1.Container {
-	comparing := inspectContainer(v, pathVerified, corev1.VolumeMount{Name: volumeWorkspace, MountPath: pathWorkspace})
-	comparing.Command = helperCommand("replay",
-		"--snapshots="+pathSnapshots,
-		"--output="+pathReplayed,
-		"--restored="+pathVerified,
-		fmt.Sprintf("--live-revision=%d", live.Revision),
-		fmt.Sprintf("--live-compact-revision=%d", live.CompactRevision),
-		fmt.Sprintf("--live-hash=%d", live.Hash),
+// replayContainer replays the copied snapshots, and compares the hash.
+func replayContainer(v Values, live LiveHash) corev1.Container {
+	return helperContainer(v, replayContainerName,
+		helperCommand("replay",
+			"--snapshots="+pathSnapshots,
+			"--output="+pathReplayed,
+			fmt.Sprintf("--live-revision=%d", live.Revision),
+			fmt.Sprintf("--live-compact-revision=%d", live.CompactRevision),
+			fmt.Sprintf("--live-hash=%d", live.Hash),
+		),
+		corev1.VolumeMount{Name: volumeWorkspace, MountPath: pathWorkspace},
+		corev1.VolumeMount{Name: volumeSnapshots, MountPath: pathSnapshots, ReadOnly: true},
 	)
-	comparing.VolumeMounts = append(comparing.VolumeMounts, corev1.VolumeMount{Name: volumeSnapshots, MountPath: pathSnapshots, ReadOnly: true})
+}
 
-	return comparing
+// compareContainer compares the restored database with the replayed one.
+func compareContainer(v Values) corev1.Container {
+	return helperContainer(v, etcdcluster.InspectionContainer, helperCommand("compare", "--database="+pathReplayed, "--restored="+pathVerified),
+		corev1.VolumeMount{Name: volumeWorkspace, MountPath: pathWorkspace, ReadOnly: true})
 }

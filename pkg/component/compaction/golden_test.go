@@ -193,7 +193,7 @@ var _ = Describe("The Job of a restore drill", func() {
 	It("should give the credentials of the store only to the container that copies the snapshots", func() {
 		pod := restoreDrillFor(goldenCases()[0].options).Spec.Template.Spec
 		Expect(pod.InitContainers[0].VolumeMounts).To(ContainElement(HaveField("Name", "source-etcd-backup-secret")))
-		for _, container := range []corev1.Container{pod.InitContainers[1], pod.Containers[0]} {
+		for _, container := range append(pod.InitContainers[1:], pod.Containers...) {
 			Expect(container.VolumeMounts).NotTo(ContainElement(HaveField("Name", "source-etcd-backup-secret")))
 			for _, variable := range container.Env {
 				Expect(variable.Name).To(BeElementOf("STORAGE_CONTAINER", "HOME"))

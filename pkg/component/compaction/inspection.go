@@ -91,16 +91,21 @@ func InspectionJob(v Values, claim InspectedClaim) *batchv1.Job {
 // the same.
 func inspectionFailurePolicy() *batchv1.PodFailurePolicy {
 	policy := ignoreDisruptions()
-	policy.Rules = append(policy.Rules, batchv1.PodFailurePolicyRule{
-		Action: batchv1.PodFailurePolicyActionFailJob,
-		OnExitCodes: &batchv1.PodFailurePolicyOnExitCodesRequirement{
-			ContainerName: new(etcdcluster.InspectionContainer),
-			Operator:      batchv1.PodFailurePolicyOnExitCodesOpIn,
-			Values:        []int32{etcdcluster.ExitNoDatabase, etcdcluster.ExitCorrupt, etcdcluster.ExitNoFiles},
-		},
-	})
+	policy.Rules = append(policy.Rules, failJob(etcdcluster.InspectionContainer, etcdcluster.ExitNoDatabase, etcdcluster.ExitCorrupt, etcdcluster.ExitNoFiles))
 
 	return policy
+}
+
+// failJob makes the Job fail at once if a container exits with one of the codes.
+func failJob(container string, codes ...int32) batchv1.PodFailurePolicyRule {
+	return batchv1.PodFailurePolicyRule{
+		Action: batchv1.PodFailurePolicyActionFailJob,
+		OnExitCodes: &batchv1.PodFailurePolicyOnExitCodesRequirement{
+			ContainerName: new(container),
+			Operator:      batchv1.PodFailurePolicyOnExitCodesOpIn,
+			Values:        codes,
+		},
+	}
 }
 
 // inspectionPodLabels are the labels of the Job without those with which network policies allow access: the pod needs none.
@@ -134,11 +139,16 @@ func helperCommand(name string, flags ...string) []string {
 
 // inspectContainer is the container that inspects the database in a data directory of etcd.
 func inspectContainer(v Values, dataDir string, mount corev1.VolumeMount) corev1.Container {
+	return helperContainer(v, etcdcluster.InspectionContainer, helperCommand("inspect", "--data-dir="+dataDir), mount)
+}
+
+// helperContainer is a container that runs etcd-helper.
+func helperContainer(v Values, name string, command []string, mounts ...corev1.VolumeMount) corev1.Container {
 	return corev1.Container{
-		Name:            etcdcluster.InspectionContainer,
+		Name:            name,
 		Image:           v.HelperImage,
 		ImagePullPolicy: helper.ImagePullPolicy(v.Etcd),
-		Command:         helperCommand("inspect", "--data-dir="+dataDir),
+		Command:         command,
 		// The index of the keys is in memory, as in etcd.
 		Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
 			corev1.ResourceCPU:    resource.MustParse("100m"),
@@ -147,6 +157,6 @@ func inspectContainer(v Values, dataDir string, mount corev1.VolumeMount) corev1
 		SecurityContext:          podspec.ContainerSecurityContext(ptr.Deref(v.Etcd.Spec.RunAsRoot, false)),
 		TerminationMessagePath:   corev1.TerminationMessagePathDefault,
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
-		VolumeMounts:             []corev1.VolumeMount{mount},
+		VolumeMounts:             mounts,
 	}
 }
