@@ -34,6 +34,7 @@ The result is JSON: revision, compactRevision, keys and hash as for inspect, and
   entries              entries of the log that the database did not contain
   uncommitted          those of them above the commit index
   lastTerm, lastIndex  term and index of the last entry
+  discardedBytes       data after the last entry that can be read, which a loss of power or a damaged disk leaves
   extractedRevision    highest revision before the bump
   clearedAlarms        number of removed alarms
 

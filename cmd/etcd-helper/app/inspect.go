@@ -36,6 +36,7 @@ func newInspectCommand(log *zap.Logger) *cobra.Command {
     term                 newest term that the member has seen
     commit               highest index that the member knows to be committed
     maxRevision          upper bound of the revision after all entries of the log
+    discardedBytes       data after the last entry that can be read, which a loss of power or a damaged disk leaves
   logProblem       why the log cannot be read; the database is not affected
 
 The command does not write to the data directory. It reads the database only while no other process has opened it.

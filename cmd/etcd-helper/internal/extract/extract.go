@@ -61,6 +61,8 @@ type Result struct {
 	// LastTerm and LastIndex are the term and the index of the last entry of the log. 0: there was no log.
 	LastTerm  uint64 `json:"lastTerm,omitempty"`
 	LastIndex uint64 `json:"lastIndex,omitempty"`
+	// DiscardedBytes is the size of the data after the last entry that can be read.
+	DiscardedBytes int64 `json:"discardedBytes,omitempty"`
 	// ExtractedRevision is the highest revision before the bump.
 	ExtractedRevision int64 `json:"extractedRevision"`
 	// ClearedAlarms is the number of removed alarms.
@@ -143,7 +145,7 @@ func (r Request) copyWithLog(database *inspect.Database, log *raftlog.Log, path 
 		return err
 	}
 	result.LastTerm, result.LastIndex = log.Last()
-	result.Entries = len(entries)
+	result.Entries, result.DiscardedBytes = len(entries), log.DiscardedBytes
 	for _, entry := range entries {
 		if entry.Index > log.HardState.Commit {
 			result.Uncommitted++

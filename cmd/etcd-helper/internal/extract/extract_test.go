@@ -146,6 +146,17 @@ var _ = Describe("Snapshot", func() {
 				Expect(result.Snapshot).To(Equal("Full-00000000-00000048-1795645652"))
 			})
 
+			It("should extract the entries before an incomplete one, and count the discarded data", func() {
+				path := filepath.Join(request.DataDir, "member", "wal", "0000000000000000-0000000000000000.wal")
+				content, err := os.ReadFile(path)
+				Expect(err).NotTo(HaveOccurred())
+				Expect(os.Truncate(path, int64(bytes.LastIndex(content, []byte("last value"))+5))).To(Succeed())
+				result, err := extract.Snapshot(request)
+				Expect(err).NotTo(HaveOccurred())
+				Expect(result.Revision).To(Equal(reported.Killed.Revision - 1))
+				Expect(result.DiscardedBytes).To(BeNumerically(">", 10))
+			})
+
 			It("should not extract from a member that runs", func() {
 				db, err := bolt.Open(filepath.Join(request.DataDir, "member", "snap", "db"), 0o600, nil)
 				Expect(err).NotTo(HaveOccurred())

@@ -47,6 +47,8 @@ type LogState struct {
 	// MaxRevision is the highest possible revision after all entries. It is higher than the real one if an entry changes nothing, for example
 	// the deletion of a key that does not exist.
 	MaxRevision int64 `json:"maxRevision"`
+	// DiscardedBytes is the size of the data after the last entry that can be read. A member that loses power, or a damaged disk, leaves it.
+	DiscardedBytes int64 `json:"discardedBytes,omitempty"`
 }
 
 // Dir inspects a data directory of etcd, with its write-ahead log. Its errors are those of DataDir. An unreadable log is not an error, because
@@ -118,6 +120,7 @@ func logState(log *raftlog.Log, member Member) (*LogState, error) {
 	state := &LogState{
 		ClusterID: strconv.FormatUint(log.ClusterID, 16), MemberID: strconv.FormatUint(log.MemberID, 16),
 		Term: log.HardState.Term, Commit: log.HardState.Commit, MaxRevision: member.Revision,
+		DiscardedBytes: log.DiscardedBytes,
 	}
 	state.LastTerm, state.LastIndex = log.Last()
 	entries, err := log.After(member.ConsistentIndex)

@@ -13,8 +13,11 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/client/pkg/v3/fileutil"
 	"go.etcd.io/etcd/server/v3/storage/backend"
 	"go.etcd.io/etcd/server/v3/storage/schema"
+	"go.etcd.io/etcd/server/v3/storage/wal"
+	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
 	"go.uber.org/zap"
 
 	"github.com/gardener/gardener-extension-etcd-druid/cmd/etcd-helper/internal/inspect"
@@ -110,8 +113,27 @@ var _ = Describe("Dir", func() {
 				torn, err := inspectMember(dir)
 				Expect(err).NotTo(HaveOccurred())
 				Expect(torn.LogProblem).To(BeEmpty())
+				Expect(torn.Log.DiscardedBytes).To(BeNumerically(">", 10))
+				Expect(intact.Log.DiscardedBytes).To(BeZero())
 				Expect(torn.Log.LastIndex).To(Equal(intact.Log.LastIndex - 1))
 				Expect(torn.Log.MaxRevision).To(Equal(intact.Log.MaxRevision - 1))
+			})
+
+			It("should count the data after an entry that was overwritten with zeros", func() {
+				dir := filepath.Join(root, "killed")
+				intact, err := inspectMember(dir)
+				Expect(err).NotTo(HaveOccurred())
+				path := filepath.Join(dir, "member", "wal", "0000000000000000-0000000000000000.wal")
+				content, err := os.ReadFile(path)
+				Expect(err).NotTo(HaveOccurred())
+				clear(content[recordWith(path, "last value 1"):recordWith(path, "last value 2")])
+				Expect(os.WriteFile(path, content, 0o600)).To(Succeed())
+
+				damaged, err := inspectMember(dir)
+				Expect(err).NotTo(HaveOccurred())
+				Expect(damaged.LogProblem).To(BeEmpty())
+				Expect(damaged.Log.LastIndex).To(BeNumerically("<", intact.Log.LastIndex-2))
+				Expect(damaged.Log.DiscardedBytes).To(BeNumerically(">", 100))
 			})
 
 			It("should not change the data directory", func() {
@@ -141,6 +163,25 @@ var _ = Describe("Dir", func() {
 		Expect(member.LogProblem).To(BeEmpty())
 	})
 })
+
+// recordWith returns the offset of the record of a log that contains a text.
+func recordWith(path, text string) int64 {
+	GinkgoHelper()
+	file, err := os.Open(path)
+	Expect(err).NotTo(HaveOccurred())
+	defer func() { _ = file.Close() }()
+	decoder := wal.NewDecoder(fileutil.NewFileReader(file))
+	for record := (walpb.Record{}); ; {
+		offset := decoder.LastOffset()
+		Expect(decoder.Decode(&record)).To(Succeed())
+		if record.Type == wal.CrcType {
+			decoder.UpdateCRC(record.Crc)
+		}
+		if bytes.Contains(record.Data, []byte(text)) {
+			return offset
+		}
+	}
+}
 
 // writeIn writes to the database in a file.
 func writeIn(path string, write func(backend.BatchTx)) {

@@ -41,6 +41,10 @@ type Log struct {
 	Snapshot raftpb.SnapshotMetadata
 	// Entries are the entries above the snapshot.
 	Entries []raftpb.Entry
+	// DiscardedBytes is the size of the data after the last entry that can be read. Like etcd, the package ignores this data: a member that
+	// loses power can write an entry incompletely, and it has not confirmed that entry. A damaged disk has the same effect on entries that it
+	// has confirmed.
+	DiscardedBytes int64
 }
 
 // Last returns the term and the index of the last entry, or those of the snapshot.
@@ -82,8 +86,12 @@ func Read(dataDir string, log *zap.Logger) (result *Log, err error) {
 		return nil, fmt.Errorf("%w: reading %s: %w", ErrUnreadable, dir, err)
 	}
 	result = &Log{Snapshot: newestSnapshot(datadir.ToSnapDir(dataDir), candidates, log)}
+	if err := result.readEntries(dir, log); err != nil {
+		return nil, err
+	}
+	result.DiscardedBytes, err = discardedBytes(dir)
 
-	return result, result.readEntries(dir, log)
+	return result, err
 }
 
 // newestSnapshot returns the newest snapshot file that the log contains. Like etcd, it ignores files that cannot be read.

@@ -10,6 +10,7 @@ package recorded
 
 import (
 	"archive/tar"
+	"bytes"
 	"compress/gzip"
 	"embed"
 	"encoding/json"
@@ -17,9 +18,11 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -77,46 +80,80 @@ func Read(version string) (Reported, error) {
 	return reported, json.Unmarshal(content, &reported)
 }
 
+// file is a file of an archive. The zeros at its end are omitted: databases and logs mostly consist of them.
+type file struct {
+	name    string
+	content []byte
+	size    int64
+}
+
+// archives are the files that were read, by the version.
+var archives sync.Map
+
 // Unpack writes some of the directories store, restored, killed and survivor of a version into a directory.
 func Unpack(version, dir string, names ...string) error {
-	file, err := files.Open("testdata/" + version + ".tar.gz")
-	if err != nil {
-		return err
+	found, isRead := archives.Load(version)
+	if !isRead {
+		read, err := readArchive(version)
+		if err != nil {
+			return fmt.Errorf("reading the archive of %s: %w", version, err)
+		}
+		archives.Store(version, read)
+		found = read
 	}
-	content, err := gzip.NewReader(file)
-	if err != nil {
-		return err
+	for _, file := range found.([]file) {
+		if !slices.Contains(names, strings.Split(file.name, "/")[1]) {
+			continue
+		}
+		if err := file.write(filepath.Join(dir, file.name)); err != nil {
+			return fmt.Errorf("unpacking %s: %w", file.name, err)
+		}
 	}
+
+	return nil
+}
+
+// readArchive reads the files of a version. Their names begin with a slash.
+func readArchive(version string) ([]file, error) {
+	compressed, err := files.Open("testdata/" + version + ".tar.gz")
+	if err != nil {
+		return nil, err
+	}
+	content, err := gzip.NewReader(compressed)
+	if err != nil {
+		return nil, err
+	}
+	var found []file
 	for archive := tar.NewReader(content); ; {
 		header, err := archive.Next()
 		switch {
 		case errors.Is(err, io.EOF):
-			return nil
+			return found, nil
 		case err != nil:
-			return err
-		case header.Typeflag == tar.TypeReg && slices.Contains(names, strings.Split(header.Name, "/")[1]):
-			if err := unpack(filepath.Join(dir, filepath.Clean("/"+header.Name)), archive); err != nil {
-				return fmt.Errorf("unpacking %s: %w", header.Name, err)
-			}
+			return nil, err
+		case header.Typeflag != tar.TypeReg:
+			continue
 		}
+		data, err := io.ReadAll(archive)
+		if err != nil {
+			return nil, err
+		}
+		size := int64(len(data))
+		if strings.HasSuffix(header.Name, ".wal") {
+			size = segmentBytes
+		}
+		found = append(found, file{name: path.Clean("/" + header.Name), content: bytes.Clone(bytes.TrimRight(data, "\x00")), size: size})
 	}
 }
 
-// unpack writes a file. A file of the write-ahead log gets the zeros at its end again.
-func unpack(path string, content io.Reader) error {
+// write writes a file with the zeros at its end.
+func (f file) write(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	data, err := io.ReadAll(content)
-	if err != nil {
+	if err := os.WriteFile(path, f.content, 0o600); err != nil {
 		return err
-	}
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		return err
-	}
-	if strings.HasSuffix(path, ".wal") {
-		return os.Truncate(path, segmentBytes)
 	}
 
-	return nil
+	return os.Truncate(path, f.size)
 }
