@@ -25,8 +25,9 @@ import (
 //
 //  1. With delta snapshots, take one: the sidecar then misses nothing of the history.
 //  2. Remove the history up to this snapshot, and all of it if that is not enough.
-//  3. If the keys alone need too much space, report which ones.
-//  4. Defragment the followers, transfer the leadership, and defragment the previous leader.
+//  3. If members still report that too much is in use, defragment a follower: what is left are the keys. If these need too much space, report which
+//     ones.
+//  4. Defragment the other followers, transfer the leadership, and defragment the previous leader.
 //  5. Disarm each alarm.
 //  6. Request a full snapshot, because a change of the leader can leave a gap between delta snapshots.
 
@@ -34,7 +35,7 @@ const (
 	// keptHistory is the number of revisions that stay at first in a cluster without delta snapshots. Clients that watch then need not read again.
 	keptHistory = 1000
 	// compactionGrace is how long members may take to remove the history after the first one has.
-	compactionGrace = 30 * time.Second
+	compactionGrace = 15 * time.Second
 	// deltaAttempts is the number of attempts to take a delta snapshot. The history is removed without one then: the sidecar takes a full snapshot
 	// when the store is available again.
 	deltaAttempts = 2
@@ -68,7 +69,7 @@ func spaceToRecord(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time
 	if !isRaised && o.Etcd.AnyReachable() && !helper.IsStoreConfigured(etcd) {
 		return next.Ended(now)
 	}
-	isEnough := next.Needed > 0 && etcdcluster.LargestInUse(o.Etcd) < spaceLimit(etcd, o)
+	isEnough := next.Needed > 0 && etcdcluster.SmallestInUse(o.Etcd) < spaceLimit(etcd, o)
 	if next.Blocked != "" && (!now.Before(next.RetryAt) || isEnough) {
 		next.Blocked, next.Needed, next.RetryAt, next.Stored, next.Compacted = "", 0, time.Time{}, 0, 0
 	}
@@ -112,10 +113,13 @@ func addSpaceCall(next *state.Space, etcd *druidv1alpha1.Etcd, o etcdcluster.Obs
 	if call.Compacted > next.Compacted {
 		next.Compacted, next.CompactedAt = call.Compacted, next.At
 	}
+	if call.Kind == plan.TraitsOf(plan.DefragmentMember{}).Kind {
+		next.Measured = highestQuorumRevision(o)
+	}
 	if isCount {
-		next.RetryAt, next.Needed = next.At.Add(spaceRetry), etcdcluster.LargestInUse(o.Etcd)
+		next.RetryAt, next.Needed = next.At.Add(spaceRetry), etcdcluster.SmallestInUse(o.Etcd)
 		next.Blocked = fmt.Sprintf("The keys need %s without their history, more than 80%% of the quota of %s. %s. Delete keys, or increase spec.etcd.quota",
-			formatSize(etcdcluster.LargestInUse(o.Etcd)), formatBytes(spaceQuota(etcd, o)), mostKeys(call))
+			formatSize(etcdcluster.SmallestInUse(o.Etcd)), formatBytes(spaceQuota(etcd, o)), mostKeys(call))
 	}
 }
 
@@ -201,7 +205,7 @@ func compactHistory(v view, p plan.Plan, raised []etcdcluster.Alarm) plan.Plan {
 	if usesDeltas {
 		target = recorded.Stored
 	}
-	inUse, limit := etcdcluster.LargestInUse(v.o.Etcd), spaceLimit(v.etcd, v.o)
+	inUse, limit := etcdcluster.SmallestInUse(v.o.Etcd), spaceLimit(v.etcd, v.o)
 	switch {
 	case usesDeltas && recorded.Stored == 0:
 		p.Reason += ": the store needs all writes before their history is removed"
@@ -217,10 +221,35 @@ func compactHistory(v view, p plan.Plan, raised []etcdcluster.Alarm) plan.Plan {
 	case recorded.Compacted < revision:
 		p.Reason += fmt.Sprintf(": %s are in use without the history up to revision %d, so that all of it is removed", formatSize(inUse), recorded.Compacted)
 		p.Step = plan.CompactHistory{Meta: podMeta(leader), Revision: revision}
+	case recorded.Measured < revision:
+		return measureKeys(v, p)
 	default:
 		p.Reason += fmt.Sprintf(": %s are in use without history, and the keys are counted", formatSize(inUse))
 		p.Step = plan.CountKeys{Meta: podMeta(leader)}
 	}
+
+	return p
+}
+
+// measureKeys defragments a follower to find out how much space the keys need. Members of etcd 3.4 and 3.5 report space that a compaction has freed
+// only after later writes, which they reject.
+func measureKeys(v view, p plan.Plan) plan.Plan {
+	next := nextToDefragment(v, 0)
+	if missing := missingRoom(v, *next); missing != "" {
+		return withoutRoom(v, p, missing)
+	}
+	p.Reason += fmt.Sprintf(": %s reports that %s are in use, which its defragmentation verifies", next.Name, formatSize(next.Endpoint.DBSizeInUse))
+	p.Step = plan.DefragmentMember{Meta: podMeta(*next)}
+
+	return p
+}
+
+// withoutRoom returns the plan that waits for a larger volume.
+func withoutRoom(v view, p plan.Plan, missing string) plan.Plan {
+	p.Space = new(*p.Space)
+	p.Space.Blocked, p.Space.RetryAt = missing, v.now.UTC().Round(0).Add(spaceRetry)
+	p.Reason += ": " + missing
+	p.WaitsFor = "a larger volume"
 
 	return p
 }
@@ -236,12 +265,7 @@ func defragmentMembers(v view, p plan.Plan, raised []etcdcluster.Alarm) plan.Pla
 		return p
 	}
 	if missing := missingRoom(v, *next); missing != "" {
-		p.Space = new(*p.Space)
-		p.Space.Blocked, p.Space.RetryAt = missing, v.now.UTC().Round(0).Add(spaceRetry)
-		p.Reason += ": " + missing
-		p.WaitsFor = "a larger volume"
-
-		return p
+		return withoutRoom(v, p, missing)
 	}
 	if next.Endpoint.IsLeader() && len(v.members) > 1 {
 		successor := successorOf(v, *next)
@@ -250,7 +274,7 @@ func defragmentMembers(v view, p plan.Plan, raised []etcdcluster.Alarm) plan.Pla
 
 		return p
 	}
-	p.Reason += fmt.Sprintf(": %s is defragmented, of whose file of %s %s are in use", next.Name, formatSize(next.Endpoint.DBSize), formatSize(next.Endpoint.DBSizeInUse))
+	p.Reason += fmt.Sprintf(": %s is defragmented, whose file has %s", next.Name, formatSize(next.Endpoint.DBSize))
 	p.Step = plan.DefragmentMember{Meta: podMeta(*next)}
 
 	return p

@@ -45,6 +45,9 @@ type Settings struct {
 	SlowOrphaning bool
 	// KeysSize is the size of the keys without their history in bytes. 0: half of the quota.
 	KeysSize int64
+	// StaleSizes is true if members report the space that a compaction has freed only after their defragmentation, as those of etcd 3.4 and 3.5 do
+	// without later writes.
+	StaleSizes bool
 	// Sequential is true if only the first component that has work acts in a tick. The components of a node count as one, which acts until
 	// nothing changes. False: each component acts once in each tick.
 	Sequential bool
@@ -106,6 +109,8 @@ type Cluster struct {
 	// spaceStep is the step whose call frees space, and spaceStartedAt when it began. Nil: there is no such call.
 	spaceStep      plan.Step
 	spaceStartedAt time.Time
+	// isCompacted is true if the history of full databases was removed.
+	isCompacted bool
 	// statuses are the endpoint statuses of a real cluster, by member ID. They hold what the simulation does not change.
 	statuses map[uint64]etcdcluster.EndpointStatus
 }

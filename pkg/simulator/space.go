@@ -25,7 +25,7 @@ func (c *Cluster) quota() int64 { return new(helper.Quota(c.Etcd)).Value() }
 // FillDatabases lets the files of all running members reach the quota. Nine tenths of them are in use, and keys bytes after the history is removed.
 // The next write raises the alarms.
 func (c *Cluster) FillDatabases(keys int64) {
-	c.KeysSize = keys
+	c.KeysSize, c.isCompacted = keys, false
 	for _, member := range c.Members {
 		if c.RunningMember(member.Ordinal) != nil {
 			c.setDatabase(member.ID, c.quota(), c.quota()/10*9)
@@ -144,15 +144,19 @@ func (c *Cluster) callForSpace(step plan.Step, call *etcdcluster.SpaceCall) erro
 		}
 		call.Stored = c.Data.Revision
 	case plan.CompactHistory:
-		call.Compacted = step.Revision
+		call.Compacted, c.isCompacted = step.Revision, true
 		for _, member := range c.Members {
-			if status := c.statuses[member.ID]; c.RunningMember(member.Ordinal) != nil {
+			if status := c.statuses[member.ID]; c.RunningMember(member.Ordinal) != nil && !c.StaleSizes {
 				c.setDatabase(member.ID, status.DBSize, min(status.DBSizeInUse, c.keysSize()))
 			}
 		}
 	case plan.DefragmentMember:
 		id := c.Member(c.Objects.Pods[index].Ordinal).ID
-		c.setDatabase(id, c.statuses[id].DBSizeInUse, c.statuses[id].DBSizeInUse)
+		inUse := c.statuses[id].DBSizeInUse
+		if c.isCompacted {
+			inUse = min(inUse, c.keysSize())
+		}
+		c.setDatabase(id, inUse, inUse)
 	case plan.CountKeys:
 		call.Keys = []etcdcluster.KeyCount{{Prefix: "/registry/events/", Keys: keysIn(c.Data)}}
 	}

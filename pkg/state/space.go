@@ -18,6 +18,8 @@ type Space struct {
 	// Compacted is the revision up to which the history was removed, and CompactedAt when. 0: it was not.
 	Compacted   int64     `json:"compacted,omitempty"`
 	CompactedAt time.Time `json:"compactedAt,omitzero"`
+	// Measured is the revision at which a member was defragmented last: its file has no free space then. 0: none was.
+	Measured int64 `json:"measured,omitempty"`
 	// Failures counts the calls that failed since the last one that did not, and Error is why the last one failed. Empty: it did not fail.
 	Failures int    `json:"failures,omitempty"`
 	Error    string `json:"error,omitempty"`

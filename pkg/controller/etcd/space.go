@@ -119,7 +119,7 @@ func (r *Reconciler) callForSpace(ctx context.Context, etcd *druidv1alpha1.Etcd,
 	}
 	switch step := step.(type) { //nolint:gochecksumtype // startSpaceCall gets only these
 	case plan.CompactHistory:
-		if err = member.Compact(ctx, step.Revision); err == nil {
+		if err = compact(ctx, member, step.Revision); err == nil {
 			call.Compacted = step.Revision
 		}
 
@@ -133,6 +133,23 @@ func (r *Reconciler) callForSpace(ctx context.Context, etcd *druidv1alpha1.Etcd,
 	default:
 		return fmt.Errorf("unknown step %T", step)
 	}
+}
+
+// compactions is the number of compactions up to one revision. A member reports the space that a compaction has freed only after later changes of its
+// database. No client writes while it is full, but each compaction changes it.
+const compactions = 3
+
+// compact removes the history up to a revision. A revision up to which it was removed before changes nothing.
+func compact(ctx context.Context, member etcdclient.Client, revision int64) error {
+	for before := int64(compactions - 1); before >= 0; before-- {
+		if revision > before {
+			if err := member.Compact(ctx, revision-before); err != nil {
+				return err
+			}
+		}
+	}
+
+	return nil
 }
 
 // storeHistory takes a delta snapshot, and reads up to which revision the store has the history.
