@@ -214,13 +214,7 @@ func (e Engine) rollOut(ctx context.Context, run *Run) error {
 	if accepted, _ := evidence.Accept(run.Observation.State.Evidence, run.stored().Annotations[druidv1alpha1.AcceptRevisionAnnotation]); accepted != nil && !planner.UsesAcceptedRevision(run.Target.Etcd, run.Observation) {
 		run.RequeueWithin(MemberPeriod) // no watch reports that the record was written
 	}
-	if len(run.Observation.State.Retained) > 0 {
-		run.RequeueWithin(FallbackResync) // no watch reports changes of volumes and conditions
-	}
-
-	if p.Space.IsActive() {
-		run.RequeueWithin(repairPeriod) // no watch reports sizes and alarms
-	}
+	run.requeueForRecord(p)
 
 	return e.execute(ctx, run, p, applied)
 }

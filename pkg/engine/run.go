@@ -69,6 +69,16 @@ func (r *Run) RequeueWithin(after time.Duration) {
 	}
 }
 
+// requeueForRecord makes sure that the Etcd is reconciled again while the record contains what no watch reports.
+func (r *Run) requeueForRecord(p plan.Plan) {
+	if len(r.Observation.State.Retained) > 0 {
+		r.RequeueWithin(FallbackResync) // changes of volumes and conditions
+	}
+	if p.Space.IsActive() {
+		r.RequeueWithin(repairPeriod) // sizes and alarms
+	}
+}
+
 // IsAddingMember is true while the rendering is applied with which the next member joins.
 func (r *Run) IsAddingMember() bool { return r.Plan.ScaleUp != nil && r.Rendered.Plan.ScaleUp == nil }
 

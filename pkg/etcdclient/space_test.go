@@ -128,6 +128,6 @@ var _ = Describe("The space of a database", func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(counts).To(HaveLen(etcdclient.MaxPrefixes + 1))
 		Expect(counts[0]).To(Equal(etcdcluster.KeyCount{Keys: 5}))
-		Expect(len(s.ranges)).To(Equal(2*etcdclient.MaxPrefixes + 1))
+		Expect(s.ranges).To(HaveLen(2*etcdclient.MaxPrefixes + 1))
 	})
 })

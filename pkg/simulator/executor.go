@@ -48,10 +48,8 @@ func (c *Cluster) execute(step plan.Step) error {
 		return c.patchPod(step)
 	case plan.UpdatePeerURLs:
 		return c.updatePeerURLs(step.Member, step.URLs)
-	case plan.ReplaceClaim, plan.DeleteClaim:
-		return c.deleteClaim(plan.MetaOf(step))
-	case plan.ResizeClaim:
-		return c.resizeClaim(step)
+	case plan.ReplaceClaim, plan.DeleteClaim, plan.ResizeClaim:
+		return c.changeClaim(step)
 	case plan.VerifyRestore:
 		c.Objects.RestoreVerification = etcdcluster.RestoreVerification{Exists: true, Name: step.Object, UID: c.uid("job"), OwnerUID: c.Etcd.UID, CreationTime: c.now}
 	case plan.InspectClaim:
@@ -73,6 +71,15 @@ func (c *Cluster) execute(step plan.Step) error {
 	}
 
 	return nil
+}
+
+// changeClaim resizes or deletes a claim.
+func (c *Cluster) changeClaim(step plan.Step) error {
+	if resize, is := step.(plan.ResizeClaim); is {
+		return c.resizeClaim(resize)
+	}
+
+	return c.deleteClaim(plan.MetaOf(step))
 }
 
 // changeMembership promotes or removes a member.

@@ -9,8 +9,6 @@ import (
 	"fmt"
 	"slices"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
@@ -78,9 +76,7 @@ func (c *Cluster) reportSpace() {
 	if computed == nil {
 		return
 	}
-	computed.LastTransitionTime = metav1.NewTime(c.now)
-	others := slices.DeleteFunc(slices.Clone(c.Etcd.Status.Conditions), func(other druidv1alpha1.Condition) bool { return other.Type == computed.Type })
-	c.Etcd.Status.Conditions = append(others, *computed)
+	c.Etcd.Status.Conditions = conditions.Merge(c.Etcd.Status.Conditions, []druidv1alpha1.ConditionType{computed.Type}, []druidv1alpha1.Condition{*computed}, c.now)
 }
 
 // freeSpace executes a step that frees space. A call ends with the next tick.

@@ -62,10 +62,8 @@ func (r *execution) do(ctx context.Context, run *engine.Run, step plan.Step, rea
 		return r.patchPod(ctx, etcd, step)
 	case plan.UpdatePeerURLs:
 		return r.updatePeerURLs(ctx, run, step, reason)
-	case plan.ResizeClaim:
-		return r.resizeClaim(ctx, etcd, step, reason)
-	case plan.ReplaceClaim, plan.DeleteClaim:
-		return r.deleteClaim(ctx, etcd, step, reason)
+	case plan.ResizeClaim, plan.ReplaceClaim, plan.DeleteClaim:
+		return r.changeClaim(ctx, etcd, step, reason)
 	case plan.VerifyRestore, plan.InspectClaim:
 		return r.createRestoreJob(ctx, run, step, reason)
 	case plan.DeleteRestoreJob:
@@ -86,6 +84,14 @@ func (r *execution) do(ctx context.Context, run *engine.Run, step plan.Step, rea
 	default:
 		return fmt.Errorf("unknown step %T", step)
 	}
+}
+
+// changeClaim resizes or deletes a claim.
+func (r *execution) changeClaim(ctx context.Context, etcd *druidv1alpha1.Etcd, step plan.Step, reason string) error {
+	if resize, is := step.(plan.ResizeClaim); is {
+		return r.resizeClaim(ctx, etcd, resize, reason)
+	}
+	return r.deleteClaim(ctx, etcd, step, reason)
 }
 
 // deleteOptionsOf returns the preconditions and the grace period of the deletion of a pod.

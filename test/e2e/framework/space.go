@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
 //
 // SPDX-License-Identifier: Apache-2.0
+
 package framework
 
 import (
@@ -100,7 +101,8 @@ func (l *WriteLog) HoldLeases(ctx context.Context, count int, ttl time.Duration)
 		Expect(err).NotTo(HaveOccurred())
 
 		go func() {
-			for range responses { //nolint:revive // the client closes the channel
+			for range responses {
+				continue // the client closes the channel
 			}
 		}()
 
