@@ -43,8 +43,8 @@ func (c SpaceCall) ID() string {
 	return c.Kind + " " + c.Object + " " + c.StartedAt.UTC().Format(time.RFC3339Nano)
 }
 
-// SmallestInUse is the smallest part of a database in bytes that is in use. All members have the same keys. A member of etcd 3.4 or 3.5 reports space
-// that a compaction has freed only after later writes, which it rejects while a database is full. 0: no member responded.
+// SmallestInUse is the smallest part of a database in bytes that is in use. All members have the same keys. After a
+// compaction, members of etcd 3.4 and 3.5 report freed space only with later writes, which a full database rejects. 0: no member responded.
 func SmallestInUse(e EtcdResponses) int64 {
 	smallest := int64(0)
 	for _, member := range e.Members {

@@ -45,7 +45,7 @@ type Settings struct {
 	SlowOrphaning bool
 	// KeysSize is the size of the keys without their history in bytes. 0: half of the quota.
 	KeysSize int64
-	// StaleSizes is true if members report the space that a compaction has freed only after their defragmentation, as those of etcd 3.4 and 3.5 do
+	// StaleSizes is true if members report the space that a compaction has freed only after their defragmentation. Members of etcd 3.4 and 3.5 do so
 	// without later writes.
 	StaleSizes bool
 	// Sequential is true if only the first component that has work acts in a tick. The components of a node count as one, which acts until
