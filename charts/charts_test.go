@@ -20,6 +20,7 @@ import (
 	"helm.sh/helm/v4/pkg/chart/common"
 	commonutil "helm.sh/helm/v4/pkg/chart/common/util"
 	helmloader "helm.sh/helm/v4/pkg/chart/v2/loader"
+	helmchartutil "helm.sh/helm/v4/pkg/chart/v2/util"
 	"helm.sh/helm/v4/pkg/engine"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
@@ -139,6 +140,14 @@ func crdsIn(overwrite string) []client.Object {
 	return slices.DeleteFunc(objects(manifests(overwrite)), func(object client.Object) bool {
 		return object.GetObjectKind().GroupVersionKind().Kind != "CustomResourceDefinition"
 	})
+}
+
+// spread is a constraint that prefers an even distribution of the operator pods.
+func spread(topologyKey string, matchLabelKeys ...string) corev1.TopologySpreadConstraint {
+	return corev1.TopologySpreadConstraint{
+		TopologyKey: topologyKey, WhenUnsatisfiable: corev1.ScheduleAnyway, MaxSkew: 1, MatchLabelKeys: matchLabelKeys,
+		LabelSelector: &metav1.LabelSelector{MatchLabels: ownPods},
+	}
 }
 
 func names(objects []client.Object) []string {
@@ -347,6 +356,74 @@ var _ = Describe("the operator's chart", func() {
 		hook := decode(renderWithHelm("gardener: {enabled: false}\nimagePullSecrets: [{name: registry}]")["gardener-extension-etcd-druid/templates/release-secrets.yaml"]).(*batchv1.Job)
 		Expect(hook.Spec.Template.Spec.ImagePullSecrets).To(Equal([]corev1.LocalObjectReference{{Name: "registry"}}))
 	})
+
+	It("runs on the selected and tainted nodes, and so does the pod of the uninstallation", func() {
+		overwrite := standalone + "nodeSelector: {pool: system}\ntolerations: [{key: pool, operator: Equal, value: system, effect: NoSchedule}]\n"
+		hook := decode(renderWithHelm(overwrite)["gardener-extension-etcd-druid/templates/release-secrets.yaml"]).(*batchv1.Job)
+		deployment := find[*appsv1.Deployment](objects(manifests(overwrite)), "gardener-extension-etcd-druid")
+		for _, pod := range []corev1.PodSpec{hook.Spec.Template.Spec, deployment.Spec.Template.Spec} {
+			Expect(pod.NodeSelector).To(Equal(map[string]string{"pool": "system"}))
+			Expect(pod.Tolerations).To(Equal([]corev1.Toleration{{Key: "pool", Operator: corev1.TolerationOpEqual, Value: "system", Effect: corev1.TaintEffectNoSchedule}}))
+		}
+	})
+
+	DescribeTable("spreads the operator pods over nodes and zones",
+		func(overwrite string, expected []corev1.TopologySpreadConstraint) {
+			pod := find[*appsv1.Deployment](objects(manifests(overwrite)), "gardener-extension-etcd-druid").Spec.Template.Spec
+			Expect(pod.TopologySpreadConstraints).To(Equal(expected))
+		},
+		Entry("by default, as far as possible", standalone,
+			[]corev1.TopologySpreadConstraint{spread("kubernetes.io/hostname", "pod-template-hash"), spread("topology.kubernetes.io/zone", "pod-template-hash")}),
+		Entry("as the values require", standalone+"topologySpreadConstraints: [{topologyKey: rack, whenUnsatisfiable: ScheduleAnyway}]\n", []corev1.TopologySpreadConstraint{spread("rack")}),
+		Entry("with another selector", "topologySpreadConstraints: [{topologyKey: rack, whenUnsatisfiable: DoNotSchedule, maxSkew: 2, labelSelector: {matchLabels: {a: b}}}]\n",
+			[]corev1.TopologySpreadConstraint{{
+				TopologyKey: "rack", WhenUnsatisfiable: corev1.DoNotSchedule, MaxSkew: 2, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}},
+			}}),
+		Entry("not if the values disable it", standalone+"topologySpreadConstraints: []\n", nil),
+		Entry("not in a seed, where gardener-resource-manager does it", "", nil),
+	)
+
+	It("adds its resources to the ClusterRoles of Kubernetes outside of Gardener", func() {
+		const view, edit = "extensions.gardener.cloud:gardener-extension-etcd-druid:view", "extensions.gardener.cloud:gardener-extension-etcd-druid:edit"
+		resources := []string{"etcds", "etcdcopybackupstasks", "etcdopstasks"}
+		aggregatedTo := func(role *rbacv1.ClusterRole) (found []string) {
+			for _, name := range []string{"view", "edit", "admin"} {
+				if role.Labels["rbac.authorization.k8s.io/aggregate-to-"+name] == "true" {
+					found = append(found, name)
+				}
+			}
+			return found
+		}
+		rendered := objects(manifests(standalone))
+		reads, writes := find[*rbacv1.ClusterRole](rendered, view), find[*rbacv1.ClusterRole](rendered, edit)
+		Expect(aggregatedTo(reads)).To(Equal([]string{"view", "edit", "admin"}))
+		Expect(aggregatedTo(writes)).To(Equal([]string{"edit", "admin"}))
+		Expect(reads.Rules).To(ContainElement(And(HaveField("Resources", Equal(resources)), HaveField("Verbs", Equal([]string{"get", "list", "watch"})))))
+		Expect(writes.Rules).To(ContainElement(And(HaveField("Resources", Equal(resources)), HaveField("Verbs", ConsistOf("create", "update", "patch", "delete", "deletecollection")))))
+		for _, rule := range reads.Rules {
+			Expect(rule.Verbs).NotTo(ContainElement(BeElementOf("create", "update", "patch", "delete", "deletecollection")))
+		}
+		for _, rule := range writes.Rules {
+			Expect(rule.Resources).NotTo(ContainElement(HaveSuffix("/status")), "only the operator writes the status")
+		}
+
+		for _, overwrite := range []string{"", standalone + "aggregatedRoles: {enabled: false}\n"} {
+			Expect(names(objects(manifests(overwrite)))).NotTo(ContainElement(BeElementOf(view, edit)))
+		}
+		Expect(names(objects(manifests("aggregatedRoles: {enabled: true}")))).To(ContainElements(view, edit))
+	})
+
+	DescribeTable("installs only on versions of Kubernetes that have all that it needs",
+		func(version string, compatible bool) {
+			chart, err := helmloader.LoadDir(charts.Path)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(helmchartutil.IsCompatibleRange(chart.Metadata.KubeVersion, version)).To(Equal(compatible))
+		},
+		Entry("1.29 has no ValidatingAdmissionPolicy of version v1", "v1.29.14", false),
+		Entry("1.30", "v1.30.0", true),
+		Entry("1.30 of a provider", "v1.30.1-gke.1329000", true),
+		Entry("the version of the tests", "v1.36.4", true),
+	)
 
 	It("lets the network policies of a seed pass the operator to the members", func() {
 		configMap := find[*corev1.ConfigMap](objects(manifests("")), "gardener-extension-etcd-druid-config")

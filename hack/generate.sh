@@ -28,6 +28,10 @@ go mod download github.com/gardener/gardener
 gardener=$(go list -m -f '{{.Dir}}' github.com/gardener/gardener)
 copy_into_chart resource-manager-crds "$gardener"/example/resource-manager/10-crd-resources.gardener.cloud_managedresources.yaml
 
+echo "Writing the reference of the chart values"
+go run ./hack/values > docs/operations/chart-values.md.new
+mv docs/operations/chart-values.md.new docs/operations/chart-values.md
+
 echo "Writing the words for the prose linter"
 go run ./hack/words -vale > hack/vale/styles/Project/Words.yml.new
 mv hack/vale/styles/Project/Words.yml.new hack/vale/styles/Project/Words.yml

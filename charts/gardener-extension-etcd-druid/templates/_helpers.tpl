@@ -101,6 +101,44 @@ subjects:
 {{- .Values.protection.enabled -}}
 {{- end -}}
 
+{{- /* Where the pods of the operator may run. The pod of the uninstallation must be able to run on the same nodes. */ -}}
+{{- define "nodes" -}}
+{{- with .Values.nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
+{{- /* matchLabelKeys: during a rolling update, the pods of the earlier ReplicaSet do not count. */ -}}
+{{- define "topologySpreadConstraints" -}}
+{{- $constraints := .Values.topologySpreadConstraints -}}
+{{- if and (kindIs "invalid" $constraints) (not .Values.gardener.enabled) -}}
+{{- $constraints = list -}}
+{{- range list "kubernetes.io/hostname" "topology.kubernetes.io/zone" -}}
+{{- $constraints = append $constraints (dict "topologyKey" . "whenUnsatisfiable" "ScheduleAnyway" "matchLabelKeys" (list "pod-template-hash")) -}}
+{{- end -}}
+{{- end -}}
+{{- $complete := list -}}
+{{- range $constraints -}}
+{{- $constraint := deepCopy . -}}
+{{- if not (hasKey . "maxSkew") -}}
+{{- $_ := set $constraint "maxSkew" 1 -}}
+{{- end -}}
+{{- if not (hasKey . "labelSelector") -}}
+{{- $_ := set $constraint "labelSelector" (dict "matchLabels" (include "selector" $ | fromYaml)) -}}
+{{- end -}}
+{{- $complete = append $complete $constraint -}}
+{{- end -}}
+{{- with $complete -}}
+topologySpreadConstraints:
+{{ toYaml . }}
+{{- end -}}
+{{- end -}}
+
 {{- /* Whether the operator serves and registers a webhook. */ -}}
 {{- define "webhooks" -}}
 {{- or .Values.protection.enabled .Values.evictionWebhook.enabled -}}
