@@ -152,9 +152,17 @@ func reachable(ctx context.Context, ns *framework.TestNamespace, addresses []str
 	const script = `for entry in "$@"; do a=${entry#*=}; nc -w 3 "${a%:*}" "${a#*:}" </dev/null >/dev/null 2>&1 && echo "$entry"; done; true`
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: ns.Name, GenerateName: "client-"},
-		Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, TerminationGracePeriodSeconds: new(int64(0)), Containers: []corev1.Container{{
-			Name: "client", Image: "seed.local/busybox:1", Command: append([]string{"sh", "-c", script, "sh"}, addresses...),
-		}}},
+		Spec: corev1.PodSpec{
+			RestartPolicy: corev1.RestartPolicyNever, TerminationGracePeriodSeconds: new(int64(0)),
+			// The namespace of the tutorial enforces the Pod Security Standard restricted.
+			SecurityContext: &corev1.PodSecurityContext{
+				RunAsNonRoot: new(true), RunAsUser: new(int64(65532)), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+			},
+			Containers: []corev1.Container{{
+				Name: "client", Image: "seed.local/busybox:1", Command: append([]string{"sh", "-c", script, "sh"}, addresses...),
+				SecurityContext: &corev1.SecurityContext{AllowPrivilegeEscalation: new(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}},
+			}},
+		},
 	}
 	Expect(ns.Client.Create(ctx, pod)).To(Succeed())
 	Eventually(func(g Gomega) {
