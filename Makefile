@@ -9,6 +9,8 @@ SEED = GOGC=400 go run -C hack/seed .
 IMAGES = $(if $(WRAPPER),--wrapper='$(WRAPPER)') $(if $(SIDECAR),--sidecar='$(SIDECAR)') $(if $(WRAPPER_NEXT),--wrapper-next='$(WRAPPER_NEXT)') $(if $(SIDECAR_NEXT),--sidecar-next='$(SIDECAR_NEXT)')
 TEST = hack/testrun/run.sh
 LINT = go tool -modfile=$(CURDIR)/hack/tools/go.mod golangci-lint
+# Without shellcheck and pyflakes, which not every machine has. The result therefore does not depend on the machine.
+ACTIONLINT = go tool -modfile=$(CURDIR)/hack/actionlint/go.mod actionlint -shellcheck= -pyflakes=
 # Modules of this repository that the linters check.
 LINTED = . pkg/apis/druid cmd/etcd-helper hack/seed hack/seed/modules/cluster hack/seed/modules/etcd-wrapper/wrapper hack/seed/modules/etcd-wrapper/etcd34 hack/seed/modules/etcd-wrapper/etcd35 hack/seed/modules/pause test/consumer test/rules
 
@@ -22,7 +24,7 @@ help: ## Print this list of targets
 needs-go:
 	@command -v go >/dev/null || { echo "Go is missing: install $$(sed -n 's/^go /Go /p' go.mod) or newer and add it to your PATH, see https://go.dev/dl" >&2; exit 1; }
 
-up down kind-up kind-down seed-status test test-unit test-integration test-e2e test-long test-update-golden generate format tidy check check-generate check-vulnerabilities build image deploy: needs-go
+up down kind-up kind-down seed-status test test-unit test-integration test-e2e test-long test-update-golden generate format tidy check check-generate check-vulnerabilities build release image deploy: needs-go
 
 ##@ Run
 
@@ -89,8 +91,8 @@ tidy: ## Run `go mod tidy` in all modules
 ##@ Check
 
 .PHONY: check
-check: ## Run the linters for code and prose
-	@failed=0; go run ./hack/words || failed=1; hack/prose.sh || failed=1; for module in $(LINTED); do echo "Linting $$module"; (cd $$module && $(LINT) run --config $(CURDIR)/.golangci.yaml) || failed=1; done; exit $$failed
+check: ## Run the linters for code, prose and workflows
+	@failed=0; go run ./hack/words || failed=1; hack/prose.sh || failed=1; $(ACTIONLINT) || failed=1; for module in $(LINTED); do echo "Linting $$module"; (cd $$module && $(LINT) run --config $(CURDIR)/.golangci.yaml) || failed=1; done; exit $$failed
 
 .PHONY: check-generate
 check-generate: ## Fail if `make generate` would change a file
@@ -108,6 +110,10 @@ check-vulnerabilities: ## Search the delivered programs for known vulnerabilitie
 build: ## Build the operator, etcd-helper and kubectl-etcd into bin/
 	@hack/build.sh -o bin/ ./cmd/...
 	@hack/build.sh -C cmd/etcd-helper -o $(CURDIR)/bin/ .
+
+.PHONY: release
+release: ## Build the files of a release into dist/: kubectl-etcd for six platforms, chart, SBOMs, krew manifest, checksums
+	@go run ./hack/release
 
 .PHONY: image
 image: ## Build the operator's image with Go only, as an archive in bin/ for docker, podman or skopeo

@@ -20,6 +20,12 @@ copy_into_chart() {
 	install -m 644 "$@" "$folder/"
 }
 
+echo "Writing the version into the chart and the example of an Extension"
+version=$(cat VERSION)
+sed -i.old "s|^appVersion: .*|appVersion: $version|" charts/gardener-extension-etcd-druid/Chart.yaml
+sed -i.old "s|\(etcd-druid:\)v[^ ]*$|\1$version|" example/extension.yaml
+rm charts/gardener-extension-etcd-druid/Chart.yaml.old example/extension.yaml.old
+
 echo "Copying CRDs into the chart"
 copy_into_chart crds pkg/apis/druid/v1alpha1/crds/*.yaml
 

@@ -13,12 +13,15 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	gardencorev1 "github.com/gardener/gardener/pkg/apis/core/v1"
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/gardener/gardener-extension-etcd-druid/hack/internal/archive"
 )
 
 const (
@@ -39,7 +42,11 @@ func run(out io.Writer, root string) error {
 	if err != nil {
 		return err
 	}
-	chart, err := archive(filepath.Join(root, "charts"), name)
+	files, err := archive.Directory(filepath.Join(root, "charts"), name)
+	if err != nil {
+		return fmt.Errorf("packing the chart: %w", err)
+	}
+	chart, err := archive.TarGz(files, time.Time{})
 	if err != nil {
 		return fmt.Errorf("packing the chart: %w", err)
 	}

@@ -16,8 +16,10 @@ check() {
 
 unit_runs="pure packages, goldens, chart, alerts, docs, and the tools of the repository"
 unit() {
-	list_packages ./... '/test/integration/|/test/e2e$' || return
+	list_packages ./... '/test/integration/|/test/e2e$|/hack/release$' || return
 	go_test . "${packages[@]}"
+	# Compiles for Windows. With an empty build cache, this takes longer than the default timeout on two cores.
+	go_test . -timeout=30m ./hack/release
 	go_test cmd/etcd-helper ./...
 	for wrapper in wrapper etcd34 etcd35; do
 		go_test "hack/seed/modules/etcd-wrapper/$wrapper" ./...

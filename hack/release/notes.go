@@ -1,0 +1,57 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	_ "embed"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"text/template"
+)
+
+//go:embed release-notes.md.tmpl
+var notesTemplate string
+
+// links are those of the changelog, which are relative to the root of the repository.
+var links = regexp.MustCompile(`\]\(([^):#]+)([^):]*)\)`)
+
+// notes are the release notes: the section of the version in the changelog, and the files of the release.
+func (r release) notes(files map[string][]byte) ([]byte, error) {
+	changelog, err := os.ReadFile(filepath.Join(r.root, "CHANGELOG.md")) // #nosec G304 -- a file of the repository
+	if err != nil {
+		return nil, err
+	}
+	changes, err := section(string(changelog), r.version)
+	if err != nil {
+		return nil, err
+	}
+	parsed, err := template.New(notes).Parse(notesTemplate)
+	if err != nil {
+		return nil, err
+	}
+	var text bytes.Buffer
+	err = parsed.Execute(&text, map[string]any{
+		"Version": r.version, "Homepage": homepage, "Files": sortedNames(files),
+		"Changes": links.ReplaceAllString(changes, fmt.Sprintf("](%s/blob/%s/$1$2)", homepage, r.version)),
+	})
+
+	return text.Bytes(), err
+}
+
+// section returns the section of a version in the changelog, without its heading. A prerelease has the section of its version.
+func section(changelog, version string) (string, error) {
+	release, _, _ := strings.Cut(version, "-")
+	_, rest, found := strings.Cut(changelog, "\n## "+release+"\n")
+	if !found {
+		return "", fmt.Errorf("CHANGELOG.md has no section %q: add it", "## "+release)
+	}
+	text, _, _ := strings.Cut(rest, "\n## ")
+
+	return strings.TrimSpace(text), nil
+}
