@@ -80,11 +80,11 @@ func copyOfRepository() string {
 		if err != nil {
 			return err
 		}
-		if entry.IsDir() && slices.Contains([]string{".git", "bin", "dist"}, entry.Name()) && filepath.Dir(path) == source || entry.Name() == ".git" {
+		if entry.IsDir() && slices.Contains([]string{".git", "bin", "dist"}, entry.Name()) && filepath.Dir(path) == source {
 			return fs.SkipDir
 		}
 		relative, err := filepath.Rel(source, path)
-		if err != nil || entry.IsDir() {
+		if err != nil || entry.IsDir() || entry.Name() == ".git" { // a file in a worktree of git
 			return err
 		}
 		target := filepath.Join(directory, relative)
@@ -268,7 +268,7 @@ var _ = Describe("The inputs of a release", func() {
 
 var _ = Describe("The workflows", func() {
 	It("publish every file of the plugin under its name", func() {
-		for workflow, form := range map[string]string{"build.yaml": "localReference: %s}", "release.yaml": "{name: %s, "} {
+		for workflow, form := range map[string]string{"build.yaml": "localReference: %s}", "release.yaml": "- {name: %s, "} {
 			content, err := os.ReadFile(filepath.Join(repository, ".github", "workflows", workflow))
 			Expect(err).NotTo(HaveOccurred())
 			published := []string{krewManifest, checksums}

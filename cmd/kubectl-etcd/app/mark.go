@@ -70,8 +70,20 @@ func (p *plugin) protectCommand() *cobra.Command {
 }
 
 func (p *plugin) markCommand(m mark) *cobra.Command {
+	return p.etcdCommand(m.use, m.short, m.long, func(ctx context.Context, session *session, etcd *druidv1alpha1.Etcd) error {
+		if err := session.mark(ctx, etcd, m); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintf(p.Out, m.done+".\n", etcd.Name)
+
+		return err
+	})
+}
+
+// etcdCommand is a subcommand for one Etcd, which the function receives as it is stored.
+func (p *plugin) etcdCommand(use, short, long string, run func(context.Context, *session, *druidv1alpha1.Etcd) error) *cobra.Command {
 	return &cobra.Command{
-		Use: m.use + " [NAME]", Short: m.short, Long: m.long,
+		Use: use + " [NAME]", Short: short, Long: long,
 		Args: atMostOneName, ValidArgsFunction: p.completeNames,
 		RunE: func(command *cobra.Command, args []string) error {
 			session, err := p.connect()
@@ -82,23 +94,37 @@ func (p *plugin) markCommand(m mark) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := session.mark(command.Context(), etcd, m); err != nil {
-				return err
-			}
-			_, err = fmt.Fprintf(p.Out, m.done+".\n", etcd.Name)
 
-			return err
+			return run(command.Context(), session, etcd)
 		},
 	}
 }
 
-// mark patches the annotation, and nothing where it is there already.
+// requested prints that a request was written, unless there is an error.
+func (p *plugin) requested(err error, etcd *druidv1alpha1.Etcd) error {
+	if err == nil {
+		_, err = fmt.Fprintf(p.Out, "Requested. Follow it with kubectl etcd status %s.\n", etcd.Name)
+	}
+
+	return err
+}
+
+// mark patches the annotation. It writes nothing if the Etcd already has it.
 func (s *session) mark(ctx context.Context, etcd *druidv1alpha1.Etcd, m mark) error {
+	if !m.remove {
+		return s.annotate(ctx, etcd, map[string]string{m.key: m.value})
+	}
 	before := etcd.DeepCopy()
-	if m.remove {
-		delete(etcd.Annotations, m.key)
-	} else {
-		metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, m.key, m.value)
+	delete(etcd.Annotations, m.key)
+
+	return explain(s.Patch(ctx, etcd, client.MergeFrom(before)))
+}
+
+// annotate sets annotations with one write.
+func (s *session) annotate(ctx context.Context, etcd *druidv1alpha1.Etcd, annotations map[string]string) error {
+	before := etcd.DeepCopy()
+	for key, value := range annotations {
+		metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, key, value)
 	}
 
 	return explain(s.Patch(ctx, etcd, client.MergeFrom(before)))
