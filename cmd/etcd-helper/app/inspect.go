@@ -48,6 +48,7 @@ With --snapshots, the command replays all snapshots below a directory. For each 
 
   full, baseRevision, baseCompactRevision  the full snapshot and the revisions of its database
   revision, time                           to which the delta snapshots lead, and when the sidecar received the last event
+  keys, hash, alarms                       of the database at this revision
   deltas, deltaCount                       the delta snapshots with the numbers of their events, and of those with a lease
   problem                                  why no higher revision can be reached
 

@@ -60,7 +60,7 @@ func Dir(dir string, timeout time.Duration, log *zap.Logger) (Member, error) {
 	}
 	member := Member{}
 	err = View(path, Options{Timeout: timeout, Log: log}, func(database *Database) error {
-		if member, err = database.member(); err != nil {
+		if member, err = database.Member(); err != nil {
 			return err
 		}
 		// The database stays open, so that no etcd starts and writes to the log.
@@ -84,7 +84,7 @@ func Dir(dir string, timeout time.Duration, log *zap.Logger) (Member, error) {
 // received inspects the database that a leader has sent. etcd ended before it replaced its own database. An error does not change the member.
 func received(dir string, index uint64, log *zap.Logger, member *Member) error {
 	return View(ReceivedDatabase(dir, index), Options{Timeout: time.Second, Log: log}, func(database *Database) error {
-		found, err := database.member()
+		found, err := database.Member()
 		if err == nil {
 			*member = found
 		}
@@ -98,8 +98,8 @@ func ReceivedDatabase(dir string, index uint64) string {
 	return filepath.Join(datadir.ToSnapDir(dir), fmt.Sprintf("%016x.snap.db", index))
 }
 
-// member returns what the database contains.
-func (d *Database) member() (Member, error) {
+// Member returns what the database contains, without a log.
+func (d *Database) Member() (Member, error) {
 	result, err := d.Inspect()
 	if err != nil {
 		return Member{}, err

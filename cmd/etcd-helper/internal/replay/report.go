@@ -13,6 +13,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/gardener/gardener-extension-etcd-druid/cmd/etcd-helper/internal/inspect"
 	"github.com/gardener/gardener-extension-etcd-druid/cmd/etcd-helper/internal/snapshots"
 )
 
@@ -30,9 +31,13 @@ type SetReport struct {
 	Full                string `json:"full"`
 	BaseRevision        int64  `json:"baseRevision,omitempty"`
 	BaseCompactRevision int64  `json:"baseCompactRevision,omitempty"`
-	// Revision is the highest one to which the snapshots lead, and Time is when the sidecar received its event.
+	// Revision is the highest one of the snapshots that can be replayed completely. Time is when the sidecar received its event.
+	// Keys and Hash are those of the database at this revision, and Alarms are the types of its alarms.
 	Revision int64      `json:"revision,omitempty"`
 	Time     *time.Time `json:"time,omitempty"`
+	Keys     int64      `json:"keys,omitempty"`
+	Hash     uint32     `json:"hash,omitempty"`
+	Alarms   []string   `json:"alarms,omitempty"`
 	// Deltas are the delta snapshots. Nil if they are not listed.
 	Deltas []DeltaReport `json:"deltas,omitempty"`
 	// DeltaCount is the number of delta snapshots.
@@ -116,9 +121,20 @@ func (r Request) report(set snapshots.Set) (SetReport, error) {
 		}
 	}
 	report.BaseRevision, report.BaseCompactRevision = result.BaseRevision, result.BaseCompactRevision
-	report.Revision, report.Time = opened.revision, result.Time
+	report.Time = result.Time
+	err = errors.Join(opened.close(), r.inspectSet(&report))
 
-	return report, errors.Join(opened.close(), os.Remove(r.Output))
+	return report, errors.Join(err, os.Remove(r.Output))
+}
+
+// inspectSet sets the fields that the replayed database contains.
+func (r Request) inspectSet(report *SetReport) error {
+	return inspect.View(r.Output, inspect.Options{Timeout: time.Second, Log: r.Log}, func(database *inspect.Database) error {
+		member, err := database.Member()
+		report.Revision, report.Keys, report.Hash, report.Alarms = member.Revision, member.Keys, member.Hash, member.Alarms
+
+		return err
+	})
 }
 
 func reportDelta(delta snapshots.File) DeltaReport {

@@ -40,6 +40,10 @@ var _ = Describe("Inspect", func() {
 				first, second := report.Sets[0], report.Sets[1]
 				Expect(first).To(And(HaveField("BaseRevision", int64(17)), HaveField("BaseCompactRevision", int64(0)), HaveField("Revision", int64(47)), HaveField("Problem", "")))
 				Expect(second).To(And(HaveField("BaseRevision", int64(48)), HaveField("BaseCompactRevision", int64(44)), HaveField("Revision", int64(52)), HaveField("DeltaCount", 1)))
+				reported, err := recorded.Read(version)
+				Expect(err).NotTo(HaveOccurred())
+				Expect(second.Hash).To(Equal(reported.Points.Last.Hash))
+				Expect(first.Keys).To(Equal(int64(len(reported.Points.Compacted.Keys))))
 				leased := 0
 				for _, delta := range first.Deltas {
 					leased += delta.Leased
