@@ -32,7 +32,7 @@ func allMembersUpdated(in Input) *druidv1alpha1.Condition {
 	case !statefulSet.Exists:
 		return condition(conditionType, druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonStatefulSetNotFound, "The StatefulSet does not exist")
 	case in.Observation.State.Migration != nil:
-		return condition(conditionType, druidv1alpha1.ConditionFalse, druidv1alpha1.ReasonNotAllMembersUpdated, migrationProgress(in))
+		return condition(conditionType, druidv1alpha1.ConditionFalse, druidv1alpha1.ReasonNotAllMembersUpdated, MigrationProgress(in.Etcd, in.Observation))
 	case etcdcluster.AreAllPodsUpdated(in.Observation) && !in.isSurging():
 		return condition(conditionType, druidv1alpha1.ConditionTrue, druidv1alpha1.ReasonAllMembersUpdated, "All pods run the latest rendered manifests")
 	case in.isSurging():
@@ -52,11 +52,15 @@ func allMembersUpdated(in Input) *druidv1alpha1.Condition {
 	}
 }
 
-// migrationProgress describes how far a volume migration is, how many members can fail, and how to pause it.
-func migrationProgress(in Input) string {
-	migration, size := in.Observation.State.Migration, int(in.Etcd.Spec.Replicas)
+// MigrationProgress describes how far the recorded volume migration of a canonical Etcd is, how many members can fail, and how to pause it. Empty: no
+// volume migration is recorded.
+func MigrationProgress(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) string {
+	migration, size := o.State.Migration, int(etcd.Spec.Replicas)
+	if migration == nil {
+		return ""
+	}
 	replaced := 0
-	for _, claim := range in.Observation.Claims {
+	for _, claim := range o.Claims {
 		if claim.Ordinal < size && claim.Exists && !claim.Deleting && !claim.CreationTime.Before(migration.Since) {
 			replaced++
 		}
@@ -68,7 +72,7 @@ func migrationProgress(in Input) string {
 	case state.MigrationEnd:
 		progress = "No more volumes are replaced, and the extra member is removed"
 	}
-	voters := VotersFor(in.Etcd, in.Observation)
+	voters := VotersFor(etcd, o)
 
 	return fmt.Sprintf("%s, because %s; %d members vote, of which %d can fail; the phase is %s, since %s; the annotation %s pauses it",
 		progress, migration.Cause, voters, voters-etcdcluster.QuorumOf(voters), migration.Phase, stamp(migration.Since), druidv1alpha1.SuspendEtcdSpecReconcileAnnotation)

@@ -5,6 +5,8 @@
 package conditions_test
 
 import (
+	"time"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
@@ -49,5 +51,36 @@ var _ = Describe("The conditions during a surge", func() {
 		in.Observation.State.Surge = &state.Surge{Phase: state.SurgeAborted, Since: noon, Error: "container etcd of pod main-1 waits: ImagePullBackOff"}
 		in.Observation.StatefulSet.UpdateRevision = "b"
 		Expect(conditions.AllMembersUpdated(in)).To(HaveField("Message", "The last surge was aborted, and the member keeps running: container etcd of pod main-1 waits: ImagePullBackOff"))
+	})
+})
+
+var _ = Describe("The conditions during a volume migration", func() {
+	migrating := func(phase state.MigrationPhase, listed ...etcdcluster.ListedMember) conditions.Input {
+		return healthy(func(in *conditions.Input) {
+			o := &in.Observation
+			o.State.Migration, o.Etcd.MemberList = &state.Migration{Phase: phase, Since: noon, Cause: "the volume of main-1 is too large"}, listed
+			o.Claims = []etcdcluster.Claim{
+				{Ordinal: 0, Exists: true, CreationTime: noon.Add(-time.Hour)}, {Ordinal: 1, Exists: true, CreationTime: noon.Add(time.Minute)},
+				{Ordinal: 2, Exists: true, Deleting: true, CreationTime: noon.Add(time.Minute)}, {Ordinal: 3, Exists: true, CreationTime: noon.Add(time.Minute)},
+			}
+		})
+	}
+	four := []etcdcluster.ListedMember{{ID: 1, Name: "main-0"}, {ID: 2, Name: "main-1"}, {ID: 3, Name: "main-2"}, {ID: 4, Name: "main-3"}}
+
+	DescribeTable("report its progress, how many members can fail, and how to pause it", func(phase state.MigrationPhase, progress string) {
+		Expect(conditions.AllMembersUpdated(migrating(phase, four...))).To(And(HaveField("Status", BeEquivalentTo("False")), HaveField("Message", And(
+			HavePrefix(progress+", because the volume of main-1 is too large; 4 members vote, of which 1 can fail; "), HaveSuffix("; the annotation druid.gardener.cloud/suspend-etcd-spec-reconcile pauses it"),
+		))))
+	},
+		Entry("before the extra member", state.MigrationRequested, "Volumes are to be replaced, and no extra member has been added yet"),
+		Entry("while members are replaced", state.MigrationReplace, "1 of 3 volumes were replaced"),
+		Entry("while the extra member is removed", state.MigrationEnd, "No more volumes are replaced, and the extra member is removed"),
+	)
+
+	It("are those of the voting members while a member joins again", func() {
+		in := migrating(state.MigrationReplace, four[0], four[2], four[3])
+		in.Observation.Etcd.Members[1] = etcdcluster.EndpointStatus{Ordinal: 1}
+		in.Observation.Pods[1].Ready = false
+		Expect(statusAndReason(conditions.Ready(in))).To(Equal("True Quorate"))
 	})
 })

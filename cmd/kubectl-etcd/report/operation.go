@@ -8,13 +8,15 @@ import (
 	"fmt"
 	"time"
 
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/simulator"
 )
 
 // Operation is a change of members that is in progress. The operator has recorded it.
 type Operation struct {
-	// Name is Surge or ScaleIn.
+	// Name is Surge, VolumeMigration or ScaleIn.
 	Name string `json:"name"`
 	// Phase of the operation.
 	Phase string `json:"phase"`
@@ -27,13 +29,15 @@ type Operation struct {
 }
 
 // operationOf returns the change of members that is in progress. Nil: there is none.
-func operationOf(o etcdcluster.Observation) *Operation {
-	switch surge, scaleIn := o.State.Surge, o.State.ScaleIn; {
+func operationOf(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) *Operation {
+	switch surge, migration, scaleIn := o.State.Surge, o.State.Migration, o.State.ScaleIn; {
 	case surge.IsActive():
 		return &Operation{
 			Name: "Surge", Phase: string(surge.Phase), Since: surge.Since, Quorum: quorumOf(o.Etcd),
 			Message: "the only member is replaced through a temporary second member, because " + surge.Cause,
 		}
+	case migration != nil:
+		return &Operation{Name: "VolumeMigration", Phase: string(migration.Phase), Since: migration.Since, Quorum: quorumOf(o.Etcd), Message: conditions.MigrationProgress(etcd, o)}
 	case scaleIn != nil:
 		operation := &Operation{Name: "ScaleIn", Phase: "Prepare", Since: scaleIn.Since, Message: fmt.Sprintf("the cluster is scaled in to %d members", scaleIn.To), Quorum: quorumOf(o.Etcd)}
 		if scaleIn.To == 1 {

@@ -158,7 +158,7 @@ func StatusFor(facts Facts) Status {
 		Unprotected: hasAnnotation(etcd, druidv1alpha1.DisableEtcdComponentProtectionAnnotation),
 		QuotaBytes:  quota.Value(),
 		Members:     membersOf(facts),
-		Operation:   operationOf(o),
+		Operation:   operationOf(facts.Canonical, o),
 		Backups:     backupsOf(facts),
 		Unavailable: unavailableOf(o),
 	}
@@ -327,7 +327,7 @@ func snapshotOf(facts Facts, lease etcdcluster.Lease, conditionType druidv1alpha
 func membersOf(facts Facts) []Member {
 	var members []Member
 	count := facts.Canonical.Spec.Replicas
-	if operationOf(facts.Observation) != nil {
+	if operationOf(facts.Canonical, facts.Observation) != nil {
 		count = max(count, facts.Observation.State.Size)
 	}
 	for _, observed := range etcdcluster.MembersOf(facts.Canonical, facts.Observation, count) {

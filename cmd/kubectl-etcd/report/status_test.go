@@ -139,6 +139,13 @@ var _ = Describe("StatusFor", func() {
 			Expect(report.StatusFor(facts).Operation).To(And(HaveField("Phase", "Join"), HaveField("Quorum", "")))
 		})
 
+		It("shows the progress of a volume migration and how to pause it", func() {
+			facts.Observation.State.Migration = &state.Migration{Phase: state.MigrationReplace, Since: now, Cause: "the volume of main-0 is of another StorageClass"}
+			Expect(report.StatusFor(facts).Operation).To(And(HaveField("Name", "VolumeMigration"), HaveField("Phase", "Replace"), HaveField("Message", And(
+				ContainSubstring("volumes were replaced, because the volume of main-0 is of another StorageClass"), ContainSubstring("the annotation druid.gardener.cloud/suspend-etcd-spec-reconcile pauses it"),
+			))))
+		})
+
 		DescribeTable("shows a scale-in", func(removing bool, phase string) {
 			facts.Observation.State.ScaleIn = &state.ScaleIn{To: 1, Since: now, Removing: removing}
 			facts.Observation.Etcd.Members[1].Healthy = false
