@@ -13,6 +13,7 @@ import (
 	"crypto/sha256"
 	"debug/buildinfo"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -60,7 +61,7 @@ func unpack(name string, content []byte) map[string]packed {
 	reader := tar.NewReader(compressed)
 	for {
 		header, err := reader.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return files
 		}
 		Expect(err).NotTo(HaveOccurred())
@@ -100,7 +101,7 @@ func copyOfRepository() string {
 			return err
 		}
 
-		return os.WriteFile(target, content, info.Mode().Perm())
+		return os.WriteFile(target, content, info.Mode().Perm()) // #nosec G703 -- a copy in the directory of the test
 	})).To(Succeed())
 
 	return directory
@@ -268,7 +269,7 @@ var _ = Describe("The inputs of a release", func() {
 
 var _ = Describe("The workflows", func() {
 	It("publish every file of the plugin under its name", func() {
-		for workflow, form := range map[string]string{"build.yaml": "localReference: %s}", "release.yaml": "- {name: %s, "} {
+		for workflow, form := range map[string][]string{"build.yaml": {"localReference: ", "}"}, "release.yaml": {"- {name: ", ", "}} {
 			content, err := os.ReadFile(filepath.Join(repository, ".github", "workflows", workflow))
 			Expect(err).NotTo(HaveOccurred())
 			published := []string{krewManifest, checksums}
@@ -279,9 +280,9 @@ var _ = Describe("The workflows", func() {
 				published = append(published, p.name+billOfMaterialsSuffix)
 			}
 			for _, name := range published {
-				Expect(string(content)).To(ContainSubstring(fmt.Sprintf(form, name)), workflow)
+				Expect(string(content)).To(ContainSubstring(form[0]+name+form[1]), workflow)
 			}
-			Expect(strings.Count(string(content), form[:strings.Index(form, "%")])).To(Equal(len(published)), workflow)
+			Expect(strings.Count(string(content), form[0])).To(Equal(len(published)), workflow)
 		}
 	})
 })

@@ -9,6 +9,7 @@ import (
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 // ScaleOperationComplete is False while members are added to a cluster or removed from it. The operator writes ScalingIn or
@@ -32,10 +33,7 @@ func ChangesOnlyExtraMember(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation)
 func scaleOperationComplete(in Input) *druidv1alpha1.Condition {
 	const conditionType = druidv1alpha1.ConditionTypeScaleOperationComplete
 	running, size := etcdcluster.RenderedReplicas(in.Observation), in.Etcd.Spec.Replicas
-	scaleIn, last := in.Observation.State.ScaleIn, in.Observation.State.Size
-	if in.Observation.State.Migration.AddsMember() {
-		last-- // without the extra member
-	}
+	scaleIn, last := in.Observation.State.ScaleIn, sizeBefore(in.Observation.State)
 	incomplete := func(reason, format string, args ...any) *druidv1alpha1.Condition {
 		return condition(conditionType, druidv1alpha1.ConditionFalse, reason, fmt.Sprintf(format, args...))
 	}
@@ -61,6 +59,15 @@ func scaleOperationComplete(in Input) *druidv1alpha1.Condition {
 	}
 
 	return condition(conditionType, druidv1alpha1.ConditionTrue, druidv1alpha1.ReasonNoScaleOperation, "No member is added or removed")
+}
+
+// sizeBefore returns the last recorded size without the extra member of a volume migration.
+func sizeBefore(s state.State) int32 {
+	if s.Migration.AddsMember() {
+		return s.Size - 1
+	}
+
+	return s.Size
 }
 
 // isScalingOut is true if members were added and not all of them were voting members before. A member that joins again with a new volume does not

@@ -9,6 +9,7 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/base64"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -39,7 +40,7 @@ func unpacked(path string) map[string]string {
 	reader, files := tar.NewReader(compressed), map[string]string{}
 	for {
 		header, err := reader.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return files
 		}
 		Expect(err).NotTo(HaveOccurred())
@@ -69,7 +70,7 @@ var _ = Describe("report", func() {
 			"kubectl.kubernetes.io/last-applied-configuration": `{"password": "` + password + `"}`,
 			"note": strings.Repeat("a long text that YAML splits into lines ", 5) + password,
 		}
-		etcd.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "druid.gardener.cloud/v1alpha1", FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte("{}")}}}
+		etcd.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "druid.gardener.cloud/v1alpha1", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1("{}")}}
 		labels := map[string]string{"app.kubernetes.io/part-of": "main"}
 		spec := corev1.PodSpec{Containers: []corev1.Container{{Name: "etcd", Env: []corev1.EnvVar{
 			{Name: "TOKEN", Value: "literal-value-of-a-variable"},

@@ -163,13 +163,13 @@ func (s *session) summaries(ctx context.Context, o statusOptions) ([]report.Summ
 // watchStatus repeats the screen until the command is interrupted. The exit code is that of the last screen.
 func (p *plugin) watchStatus(ctx context.Context, session *session, args []string, o statusOptions) error {
 	var last error
-	err := wait.PollUntilContextCancel(ctx, watchPeriod, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextCancel(ctx, watchPeriod, true, func(context.Context) (bool, error) {
 		screen := &bytes.Buffer{}
 		once := &plugin{IOStreams: p.IOStreams, raw: p.raw, flags: p.flags}
 		once.Out = &terminal{Writer: screen}
 		current := once.showStatus(ctx, session, args, o)
-		if ctx.Err() != nil {
-			return true, nil
+		if err := ctx.Err(); err != nil {
+			return false, err
 		}
 		if last = current; last != nil && !errors.Is(last, errUnhealthy) {
 			return false, last

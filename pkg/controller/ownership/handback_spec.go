@@ -165,18 +165,28 @@ func CheckReconciled(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) error 
 		return fmt.Errorf("its CAs are being rotated (%s)", secrets.DescribeRotation(rotation))
 	case !o.ManagedResource.IsApplied():
 		return errors.New("its ManagedResource is not applied")
-	case o.State.Existing != nil && o.State.Existing.Voters > 0:
-		return errors.New("the removal of the members of the joined cluster is not complete")
-	case o.State.ScaleIn != nil:
-		return fmt.Errorf("its scale-in to %d members is not complete", o.State.ScaleIn.To)
-	case o.State.Surge.IsActive():
-		return errors.New("its only member is being replaced through a temporary second member")
-	case o.State.Migration != nil:
-		return errors.New("the volumes of its members are being replaced")
+	case membersChange(o.State) != "":
+		return errors.New(membersChange(o.State))
 	case etcd.Spec.Replicas > 0 && helper.ManagesPods(etcd) && !isTrue(etcd, druidv1alpha1.ConditionTypeAllMembersUpdated):
 		return errors.New("its members are not all updated")
 	default:
 		return nil
+	}
+}
+
+// membersChange returns the change of members that is not complete, as a sentence. Empty: none is under way.
+func membersChange(s state.State) string {
+	switch {
+	case s.Existing != nil && s.Existing.Voters > 0:
+		return "the removal of the members of the joined cluster is not complete"
+	case s.Migration != nil:
+		return "the volumes of its members are being replaced"
+	case s.ScaleIn != nil:
+		return fmt.Sprintf("its scale-in to %d members is not complete", s.ScaleIn.To)
+	case s.Surge.IsActive():
+		return "its only member is being replaced through a temporary second member"
+	default:
+		return ""
 	}
 }
 

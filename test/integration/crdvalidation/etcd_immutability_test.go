@@ -38,7 +38,11 @@ var _ = Describe("An immutable field of an Etcd", func() {
 			e.Spec.StorageClass, e.Spec.Etcd.UpdateStrategy = new("b"), new(druidv1alpha1.UpdateStrategyRestart)
 		})).To(beRejected("unless spec.replicas is more than 1, or is 1 and spec.etcd.updateStrategy is Surge"))
 		Expect(change(object.DeepCopy(), func(e *druidv1alpha1.Etcd) { e.Spec.Replicas, e.Spec.StorageClass = 0, new("b") })).To(beRejected("spec.storageClass is immutable"))
-		Expect(change(create(func(e *druidv1alpha1.Etcd) { withSurge(e); e.Spec.Replicas, e.Spec.Etcd.UpdateStrategy = 3, nil }), func(e *druidv1alpha1.Etcd) { e.Spec.StorageClass = new("b") })).To(Succeed())
+		Expect(change(object, func(e *druidv1alpha1.Etcd) { e.Spec.StorageClass = new("b") })).To(Succeed())
+	})
+
+	It("is not the StorageClass of a multi-member cluster, which gets other volumes", func() {
+		object := create(func(e *druidv1alpha1.Etcd) { e.Spec.Replicas, e.Spec.StorageClass = 3, new("a") })
 		Expect(change(object, func(e *druidv1alpha1.Etcd) { e.Spec.StorageClass = new("b") })).To(Succeed())
 	})
 
