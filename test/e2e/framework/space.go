@@ -23,9 +23,9 @@ const (
 	maxFills = 2000
 )
 
-// Fill writes large values until etcd rejects a write, because its database has reached the quota. The values are not in the log. key returns the
-// key of a value.
-func (l *WriteLog) Fill(ctx context.Context, key func(number int) string) {
+// Fill writes large values until etcd rejects a write, because its database has reached the quota. It returns how many values etcd has acknowledged. The
+// values are not in the log. key returns the key of a value.
+func (l *WriteLog) Fill(ctx context.Context, key func(number int) string) int {
 	GinkgoHelper()
 
 	client := l.connect(ctx, l.credentials(ctx))
@@ -39,13 +39,15 @@ func (l *WriteLog) Fill(ctx context.Context, key func(number int) string) {
 
 		_, err = put(ctx, client, key(number), string(value))
 		if errors.Is(err, rpctypes.ErrNoSpace) {
-			return
+			return number
 		}
 
 		Expect(err).NotTo(HaveOccurred(), l.ns.State)
 	}
 
 	Fail(fmt.Sprintf("etcd has accepted %d values of %d bytes", maxFills, fillSize))
+
+	return maxFills
 }
 
 // EventuallyAccepts writes a new key until etcd acknowledges it, and returns how long etcd rejected it.
