@@ -142,6 +142,7 @@ func (r *reader) readStatefulSet(ctx context.Context) {
 		OwnerUID:           ownerUID(object),
 		Foreign:            ownerUID(object) != "" && ownerUID(object) != r.etcd.UID && !helper.IsOwnedByPrevious(object, r.etcd),
 		Deleting:           object.DeletionTimestamp != nil,
+		AwaitsRelease:      object.DeletionTimestamp != nil && slices.Contains(object.Finalizers, druidv1alpha1.ReleasePodsFinalizerName),
 		Generation:         object.Generation,
 		ObservedGeneration: object.Status.ObservedGeneration,
 		SpecReplicas:       ptr.Deref(object.Spec.Replicas, 1),

@@ -34,6 +34,8 @@ type Cluster struct {
 	Violations []string
 	// PodsCreated is the number of pods that the StatefulSet controller has created.
 	PodsCreated int
+	// owners are the UIDs of the owners of pods, by the UID of the pod, as the garbage collector saw them last.
+	owners map[types.UID]types.UID
 	// JobsCreated is the number of Jobs that the Job controller has started.
 	JobsCreated int
 	// MayApply decides whether the resource manager applies the payload in a Secret, like the embedded resource manager. Nil: it applies

@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
@@ -119,17 +120,31 @@ func (k *Cluster) createPod(statefulSet *appsv1.StatefulSet, ordinal int, revisi
 	return true
 }
 
-// garbageCollector orphans the pods of StatefulSets with the finalizer orphan, and deletes pods whose owner does not exist.
+// garbageCollector orphans the pods of StatefulSets with the finalizer orphan, and deletes pods whose owner does not exist. It orphans only the
+// pods that it knew before: the watches of the real one lag too.
 func (k *Cluster) garbageCollector() bool {
 	changed := false
+	known := k.owners
+	defer func() {
+		k.owners = map[types.UID]types.UID{}
+		for _, pod := range listOf[*corev1.Pod](k) {
+			if owner := metav1.GetControllerOf(pod); owner != nil {
+				k.owners[pod.UID] = owner.UID
+			}
+		}
+	}()
 	for _, statefulSet := range listOf[*appsv1.StatefulSet](k) {
 		if statefulSet.DeletionTimestamp == nil || !controllerutil.ContainsFinalizer(statefulSet, metav1.FinalizerOrphanDependents) {
 			continue
 		}
 		for _, pod := range k.podsOf(statefulSet) {
-			change(k, pod, func(pod *corev1.Pod) { pod.OwnerReferences = nil })
+			if known[pod.UID] == statefulSet.UID {
+				change(k, pod, func(pod *corev1.Pod) { pod.OwnerReferences = nil })
+			}
 		}
-		changed = change(k, statefulSet, func(statefulSet *appsv1.StatefulSet) { statefulSet.Finalizers = nil }) || changed
+		changed = change(k, statefulSet, func(statefulSet *appsv1.StatefulSet) {
+			controllerutil.RemoveFinalizer(statefulSet, metav1.FinalizerOrphanDependents)
+		}) || changed
 	}
 	for _, pod := range listOf[*corev1.Pod](k) {
 		owner := metav1.GetControllerOf(pod)

@@ -33,6 +33,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/orphan"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/engine"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
@@ -237,6 +238,10 @@ func (r *Reconciler) deleteLeftovers(ctx context.Context, etcd *druidv1alpha1.Et
 		names = append(names, l.kind.Kind+" "+l.name)
 		if err := r.deleteObject(ctx, obj, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
 			return plan.Failed(l.code, err)
+		}
+		// A StatefulSet has it if the operator was interrupted while it recreated the StatefulSet.
+		if err := orphan.RemoveFinalizer(ctx, r.Client, obj); err != nil {
+			return plan.Failed(l.code, fmt.Errorf("removing the finalizer of %s %s: %w", l.kind.Kind, l.name, err))
 		}
 	}
 	return gone("", names)

@@ -18,6 +18,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/orphan"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/writeguard"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/engine"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
@@ -103,14 +104,24 @@ func deleteOptionsOf(step plan.DeletePod) []client.DeleteOption {
 	return options
 }
 
-// recreateStatefulSet deletes the StatefulSet without its pods, after a dry run has shown that the API server would create the new one.
+// recreateStatefulSet deletes the StatefulSet without its pods, after a dry run has shown that the API server would create the new one. It
+// continues a deletion that was interrupted.
 func (r *execution) recreateStatefulSet(ctx context.Context, run *engine.Run, step plan.RecreateStatefulSet, reason string) error {
 	etcd := run.Target.Etcd
-	if err := r.tryRendering(ctx, run.Rendered.Objects); err != nil {
+	live := &appsv1.StatefulSet{}
+	if err := r.Reader.Get(ctx, client.ObjectKey{Namespace: etcd.Namespace, Name: step.Object}, live); err != nil || live.UID != step.UID {
+		return client.IgnoreNotFound(err)
+	}
+	if live.DeletionTimestamp == nil {
+		if err := r.tryRendering(ctx, run.Rendered.Objects); err != nil {
+			return err
+		}
+		r.event(etcd, corev1.EventTypeNormal, "RecreatingStatefulSet", "Deleting StatefulSet %s without its pods: %s", step.Object, reason)
+	}
+	if err := orphan.Delete(ctx, r.Client, live); err != nil {
 		return err
 	}
-	r.event(etcd, corev1.EventTypeNormal, "RecreatingStatefulSet", "Deleting StatefulSet %s without its pods: %s", step.Object, reason)
-	if err := r.deleteObject(ctx, &appsv1.StatefulSet{ObjectMeta: objectMeta(etcd, step)}, preconditionsOf(step), client.PropagationPolicy(metav1.DeletePropagationOrphan)); err != nil {
+	if err := orphan.Release(ctx, r.Client, r.Reader, live); err != nil {
 		return err
 	}
 	return r.requestApply(ctx, r.current, repairsOf(r.current, run.Rendered).Without(statefulSetObject(etcd)))

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
@@ -21,6 +22,7 @@ import (
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/orphan"
 )
 
 const (
@@ -90,22 +92,26 @@ func (g *HandBack) replaceLabeledStatefulSet(ctx context.Context, etcd *druidv1a
 	if err := g.Client.Create(ctx, replacement.DeepCopy(), client.DryRunAll); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("StatefulSet %s could not be created again: %w", live.Name, err)
 	}
-	preconditions := client.Preconditions{UID: &live.UID, ResourceVersion: &live.ResourceVersion}
-	if err := g.Client.Delete(ctx, live, preconditions, client.PropagationPolicy(metav1.DeletePropagationOrphan)); err != nil {
-		return fmt.Errorf("deleting StatefulSet %s without its pods: %w", live.Name, err)
+	if err := orphan.Delete(ctx, g.Client, live); err != nil {
+		return err
 	}
 	g.Recorder.Eventf(etcd, nil, corev1.EventTypeNormal, "RecreatingStatefulSet", "HandBack", "Replacing StatefulSet %s without its pods: etcd-druid could not update it, because gardener-resource-manager has labeled its volumeClaimTemplates", live.Name)
-	isGone := func(ctx context.Context) (bool, error) {
+	// The garbage collector removes its finalizer first. The StatefulSet is then gone as soon as its pods are released, and
+	// gardener-resource-manager has hardly any time to create it.
+	isOrphaned := func(ctx context.Context) (bool, error) {
 		current := &appsv1.StatefulSet{}
 		err := g.Client.Get(ctx, client.ObjectKeyFromObject(live), current)
 		if err == nil && current.UID != live.UID {
 			return false, errCreatedAgain
 		}
 
-		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+		return !slices.Contains(current.Finalizers, metav1.FinalizerOrphanDependents), client.IgnoreNotFound(err)
 	}
-	if err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, orphanTimeout, true, isGone); err != nil {
+	if err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, orphanTimeout, true, isOrphaned); err != nil {
 		return fmt.Errorf("waiting for StatefulSet %s to release its pods: %w", live.Name, err)
+	}
+	if err := orphan.Release(ctx, g.Client, g.Client, live); err != nil {
+		return err
 	}
 	if err := g.Client.Create(ctx, replacement); apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("creating StatefulSet %s: %w", live.Name, errCreatedAgain)

@@ -226,11 +226,31 @@ var _ = Describe("GiveBack", func() {
 			Expect(set.Spec.VolumeClaimTemplates).To(ConsistOf(HaveField("Labels", Equal(map[string]string{"other": "label"}))))
 		})
 
+		It("does not exist any more only after no pod refers to it, because the garbage collector would delete such a pod", func() {
+			set := statefulSet("stable", labeled)
+			set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "etcd"}}
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot--foo", Name: "stable-0", Labels: set.Spec.Selector.MatchLabels}}
+			pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: "Other", Name: "other", UID: "other"}, *metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("StatefulSet"))}
+			var owners []metav1.OwnerReference
+			calls.Patch = func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+				if set, is := object.(*appsv1.StatefulSet); is && len(set.Finalizers) == 0 {
+					Expect(c.Get(ctx, client.ObjectKeyFromObject(pod), pod)).To(Succeed())
+					owners = pod.OwnerReferences
+				}
+
+				return c.Patch(ctx, object, patch, options...)
+			}
+			c, handBack := start(etcd("stable", 2), managedResource("stable", nil), set, pod)
+			Expect(handBack.RunOnce(ctx)).Error().To(MatchError(ContainSubstring("waiting for ManagedResource")))
+			Expect(owners).To(ConsistOf(HaveField("Name", "other")))
+			Expect(live(c).Finalizers).To(BeEmpty())
+		})
+
 		It("is replaced again if gardener-resource-manager was faster", func() {
 			replaced := 0
-			calls.Delete = func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.DeleteOption) error {
-				err := c.Delete(ctx, object, options...)
-				if _, is := object.(*appsv1.StatefulSet); is && err == nil {
+			calls.Patch = func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+				err := c.Patch(ctx, object, patch, options...)
+				if set, is := object.(*appsv1.StatefulSet); is && err == nil && len(set.Finalizers) == 0 {
 					if replaced++; replaced < 3 {
 						again := statefulSet("stable", labeled)
 						again.UID = types.UID(fmt.Sprintf("applied-%d", replaced))

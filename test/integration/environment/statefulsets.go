@@ -113,8 +113,11 @@ func (s *StatefulSets) collect(ctx context.Context, statefulSet *appsv1.Stateful
 			return err
 		}
 	}
-	statefulSet.Finalizers = nil
-	return s.client.Update(ctx, statefulSet)
+	before := statefulSet.DeepCopy()
+	for _, finalizer := range []string{metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents} {
+		controllerutil.RemoveFinalizer(statefulSet, finalizer)
+	}
+	return s.client.Patch(ctx, statefulSet, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 }
 
 func (s *StatefulSets) reconcile(ctx context.Context, statefulSet *appsv1.StatefulSet, pods []corev1.Pod) error {

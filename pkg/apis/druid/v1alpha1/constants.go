@@ -193,4 +193,7 @@ const (
 	OlderEtcdFinalizerName = "druid.gardener.cloud/etcd"
 	// EtcdOpsTaskFinalizerName is the finalizer of an EtcdOpsTask.
 	EtcdOpsTaskFinalizerName = "druid.gardener.cloud/etcd-ops-task"
+	// ReleasePodsFinalizerName is the finalizer of a StatefulSet that is deleted without its pods. It keeps the StatefulSet until the operator has
+	// removed the owner references of all its pods.
+	ReleasePodsFinalizerName = "druid.gardener.cloud/release-pods"
 )
