@@ -13,6 +13,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -118,7 +119,9 @@ func (r *execution) recreateStatefulSet(ctx context.Context, run *engine.Run, st
 		}
 		r.event(etcd, corev1.EventTypeNormal, "RecreatingStatefulSet", "Deleting StatefulSet %s without its pods: %s", step.Object, reason)
 	}
-	if err := orphan.Delete(ctx, r.Client, live); err != nil {
+	if err := orphan.Delete(ctx, r.Client, live); apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return nil // the next reconciliation decides again
+	} else if err != nil {
 		return err
 	}
 	if err := orphan.Release(ctx, r.Client, r.Reader, live); err != nil {
