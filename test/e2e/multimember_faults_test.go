@@ -24,34 +24,13 @@ const (
 	detectionBound, repairBound = 10 * time.Second, 30 * time.Second
 )
 
-// These tests partition nodes and measure gaps. Therefore no other test may run at the same time. They share a cluster with a member on each
-// node. The volumes of the members are local to their nodes.
-var _ = Describe("A cluster of three members on different nodes", quiet, Serial, Ordered, framework.NeedsSeed("kills processes and damages volumes and partitions nodes"), framework.NeedsRestore("validates the data after a crash"), func() {
-	var (
-		ns   *framework.TestNamespace
-		etcd *druidv1alpha1.Etcd
-	)
-
-	BeforeAll(func(ctx SpecContext) {
-		operator, err := seed.Operator(ctx)
-		Expect(err).NotTo(HaveOccurred())
-		operator.PinToNode(ctx, "n1")
-		ns = seed.NewNamespace(ctx, "faults")
-		etcd = fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(3), withLocalStore(ns), onDifferentNodes)
+// This test measures gaps, and disturbs no member of another test.
+var _ = Describe("A cluster of three members", quiet, framework.NeedsSeed("kills processes and damages volumes"), framework.NeedsRestore("validates the data after a crash"), func() {
+	It("recovers from the loss of a process, a pod, the data or the volume of one member without an effect on the other members", func(ctx SpecContext) {
+		ns := seed.NewNamespace(ctx, "losses")
+		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(3), withLocalStore(ns), onDifferentNodes)
 		ns.Create(ctx, etcd)
 		ns.EventuallyReady(ctx, etcd)
-		for _, node := range []string{"n1", "n2", "n3"} {
-			Expect(memberOn(ctx, ns, node)).NotTo(BeEmpty(), node)
-		}
-	}, NodeTimeout(specTimeout))
-
-	AfterEach(func(ctx SpecContext) {
-		if CurrentSpecReport().Failed() {
-			ns.Report(ctx)
-		}
-	})
-
-	It("recovers from the loss of a process, a pod, the data or the volume of one member without an effect on the other members", func(ctx SpecContext) {
 		workload := ns.StartWorkload(ctx, etcd, "the leader crashes")
 
 		By("crashing the process of the leader")
@@ -103,6 +82,34 @@ var _ = Describe("A cluster of three members on different nodes", quiet, Serial,
 		Expect(max(phases[0].WriteGap, phases[0].MembersGap)).To(BeNumerically("<", electionBound), phases[0].String())
 		expectNoFailures(phases[1:])
 	}, SpecTimeout(specTimeout))
+})
+
+// These tests partition nodes and measure gaps. Therefore no other test may run at the same time. They share a cluster with a member on each
+// node. The volumes of the members are local to their nodes.
+var _ = Describe("A cluster of three members on different nodes", quiet, Serial, Ordered, framework.NeedsSeed("partitions nodes"), framework.NeedsRestore("validates the data after a crash"), func() {
+	var (
+		ns   *framework.TestNamespace
+		etcd *druidv1alpha1.Etcd
+	)
+
+	BeforeAll(func(ctx SpecContext) {
+		operator, err := seed.Operator(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		operator.PinToNode(ctx, "n1")
+		ns = seed.NewNamespace(ctx, "faults")
+		etcd = fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(3), withLocalStore(ns), onDifferentNodes)
+		ns.Create(ctx, etcd)
+		ns.EventuallyReady(ctx, etcd)
+		for _, node := range []string{"n1", "n2", "n3"} {
+			Expect(memberOn(ctx, ns, node)).NotTo(BeEmpty(), node)
+		}
+	}, NodeTimeout(specTimeout))
+
+	AfterEach(func(ctx SpecContext) {
+		if CurrentSpecReport().Failed() {
+			ns.Report(ctx)
+		}
+	})
 
 	It("keeps all members and volumes when two nodes are partitioned one after another and healed", func(ctx SpecContext) {
 		first, second := memberOn(ctx, ns, "n3"), memberOn(ctx, ns, "n2")

@@ -13,7 +13,8 @@ import (
 )
 
 // These tests limit gaps to seconds. They share a cluster, because its creation takes as long as most of them.
-var _ = Describe("A cluster of three members", quiet, Ordered, func() {
+// The first one creates the cluster while another test kills the operator. The priority lets no other test run at that time.
+var _ = Describe("A cluster of three members", quiet, Ordered, SpecPriority(5), func() {
 	var (
 		ns   *framework.TestNamespace
 		etcd *druidv1alpha1.Etcd
