@@ -100,10 +100,16 @@ func (s *StatefulSets) podsOf(ctx context.Context, statefulSet *appsv1.StatefulS
 	return pods.Items, err
 }
 
-// collect simulates the garbage collector. It orphans or deletes the pods and removes the finalizers of the StatefulSet.
+// collect simulates the garbage collector. It orphans or deletes the pods and removes its finalizer of the StatefulSet. The owners of other
+// finalizers remove them.
 func (s *StatefulSets) collect(ctx context.Context, statefulSet *appsv1.StatefulSet, pods []corev1.Pod) error {
+	before := statefulSet.DeepCopy()
+	orphans := controllerutil.RemoveFinalizer(statefulSet, metav1.FinalizerOrphanDependents)
+	if !orphans && !controllerutil.RemoveFinalizer(statefulSet, metav1.FinalizerDeleteDependents) {
+		return nil
+	}
 	for i := range pods {
-		if controllerutil.ContainsFinalizer(statefulSet, metav1.FinalizerOrphanDependents) {
+		if orphans {
 			before := pods[i].DeepCopy()
 			pods[i].OwnerReferences = nil
 			if err := s.client.Patch(ctx, &pods[i], client.MergeFrom(before)); err != nil {
@@ -112,10 +118,6 @@ func (s *StatefulSets) collect(ctx context.Context, statefulSet *appsv1.Stateful
 		} else if err := s.client.Delete(ctx, &pods[i], client.GracePeriodSeconds(0)); err != nil {
 			return err
 		}
-	}
-	before := statefulSet.DeepCopy()
-	for _, finalizer := range []string{metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents} {
-		controllerutil.RemoveFinalizer(statefulSet, finalizer)
 	}
 	return s.client.Patch(ctx, statefulSet, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 }
