@@ -15,7 +15,7 @@ import (
 )
 
 // DatabaseSpaceAvailable is False while an alarm NOSPACE of etcd is raised: etcd rejects writes. The message contains what the operator does, or why it
-// cannot free space. It is also False if the keys need the quota soon. Without a response of a member, the condition stays as it is. Nil: no member has responded yet.
+// cannot free space. It is also False if the keys need the quota soon. It is True with another reason if a planned defragmentation does not start. Without a response of a member, the condition stays as it is. Nil: no member has responded yet.
 func DatabaseSpaceAvailable(in Input) *druidv1alpha1.Condition {
 	const conditionType = druidv1alpha1.ConditionTypeDatabaseSpaceAvailable
 	raised := in.Observation.Etcd.AlarmsOf(etcdcluster.AlarmNoSpace)
@@ -26,6 +26,8 @@ func DatabaseSpaceAvailable(in Input) *druidv1alpha1.Condition {
 		return condition(conditionType, druidv1alpha1.ConditionFalse, druidv1alpha1.ReasonQuotaReachedSoon, fmt.Sprintf(
 			"The keys need the quota of %s within a day, if they continue to increase as in the last hours. etcd then rejects writes. Find the client that writes them, or increase spec.etcd.quota",
 			new(helper.Quota(in.Etcd)).String()))
+	case len(raised) == 0 && in.DefragmentationRefusal != "":
+		return condition(conditionType, druidv1alpha1.ConditionTrue, druidv1alpha1.ReasonDefragmentationRefused, in.DefragmentationRefusal)
 	case len(raised) == 0:
 		return condition(conditionType, druidv1alpha1.ConditionTrue, druidv1alpha1.ReasonSpaceAvailable, "etcd has raised no alarm NOSPACE")
 	}

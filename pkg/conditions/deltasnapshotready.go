@@ -13,6 +13,7 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/evidence"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/schedule"
 )
 
 // deltaSlack is the time that a delta snapshot may take in addition to its period.
@@ -108,7 +109,7 @@ func (in Input) isWithin(delta time.Time, limit time.Duration) bool {
 	if in.Now.Sub(last) <= limit {
 		return true
 	}
-	due, fired, err := lastFiring(helper.FullSnapshotSchedule(in.Etcd), in.Now)
+	due, fired, err := schedule.Last(helper.FullSnapshotSchedule(in.Etcd), in.Now)
 	isRecorded := err != nil || !fired || !in.Observation.FullSnapshotLease.RenewTime.Before(due)
 
 	return !isRecorded && due.Sub(last) <= limit && in.Now.Sub(due) <= in.fullSnapshotAllowance()

@@ -14,6 +14,7 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/evidence"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/schedule"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
@@ -34,7 +35,7 @@ func FullSnapshotReady(in Input) *druidv1alpha1.Condition {
 		lease.Holder, lease.RenewTime = "", time.Time{}
 		waits, newest = fmt.Sprintf("%s since Lease %s was recreated", waits, lease.Name), fmt.Sprintf("none was taken since Lease %s was recreated", lease.Name)
 	}
-	due, fired, err := lastFiring(helper.FullSnapshotSchedule(in.Etcd), in.Now.Add(-in.fullSnapshotGrace()))
+	due, fired, err := schedule.Last(helper.FullSnapshotSchedule(in.Etcd), in.Now.Add(-in.fullSnapshotGrace()))
 	if err != nil {
 		return condition(conditionType, druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonUnknown, "spec.backup.fullSnapshotSchedule: "+err.Error())
 	}
@@ -197,7 +198,7 @@ func newestFull(lease etcdcluster.Lease) string {
 // nextFull returns the time at which the first full snapshot after the given time is due, as the end of a message. Callers pass
 // the time of the last snapshot, so that the message changes only with a new snapshot. Empty: no snapshot is due.
 func (in Input) nextFull(after time.Time) string {
-	next := nextFiring(helper.FullSnapshotSchedule(in.Etcd), after)
+	next := schedule.Next(helper.FullSnapshotSchedule(in.Etcd), after)
 	if next.IsZero() {
 		return ""
 	}

@@ -235,7 +235,7 @@ func compactHistory(v view, p plan.Plan, raised []etcdcluster.Alarm) plan.Plan {
 // only after later writes, which they reject.
 func measureKeys(v view, p plan.Plan) plan.Plan {
 	next := nextToDefragment(v, 0)
-	if missing := missingRoom(v, *next); missing != "" {
+	if missing := missingRoom(v.o, *next); missing != "" {
 		return withoutRoom(v, p, missing)
 	}
 	p.Reason += fmt.Sprintf(": %s reports that %s are in use, which its defragmentation verifies", next.Name, formatSize(next.Endpoint.DBSizeInUse))
@@ -264,7 +264,7 @@ func defragmentMembers(v view, p plan.Plan, raised []etcdcluster.Alarm) plan.Pla
 
 		return p
 	}
-	if missing := missingRoom(v, *next); missing != "" {
+	if missing := missingRoom(v.o, *next); missing != "" {
 		return withoutRoom(v, p, missing)
 	}
 	if next.Endpoint.IsLeader() && len(v.members) > 1 {
@@ -304,8 +304,8 @@ func successorOf(v view, leader etcdcluster.Member) etcdcluster.Member {
 }
 
 // missingRoom returns why the volume of a member has no room for the copy that a defragmentation writes. Empty: it has.
-func missingRoom(v view, m etcdcluster.Member) string {
-	claim := v.o.ClaimFor(m.Ordinal)
+func missingRoom(o etcdcluster.Observation, m etcdcluster.Member) string {
+	claim := o.ClaimFor(m.Ordinal)
 	if claim == nil || claim.Capacity == 0 {
 		return ""
 	}

@@ -79,6 +79,9 @@ type Defaults struct {
 	NamespaceSelectors []metav1.LabelSelector `json:"namespaceSelectors,omitempty"`
 	// NetworkPolicies name the other ends of the connections of etcd pods. Nil: there are no NetworkPolicies.
 	NetworkPolicies *NetworkPolicies `json:"networkPolicies,omitempty"`
+	// PlannedDefragmentation is true if the operator defragments the members, and not the sidecar of the leader. False: an earlier operator
+	// accepted the generation. The schedule is an argument of the sidecar, so that a change restarts the pods.
+	PlannedDefragmentation bool `json:"plannedDefragmentation,omitempty"`
 }
 
 // WithImagesOf returns the defaults with the images of a minor version of etcd as Images. Without such images, and for an empty version, Images

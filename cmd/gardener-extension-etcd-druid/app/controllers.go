@@ -194,6 +194,8 @@ func renderingDefaults(config configv1alpha1.RenderingConfiguration) (state.Defa
 		IPFamilies:         config.IPFamilies,
 		NamespaceSelectors: config.NamespaceSelectors,
 		NetworkPolicies:    (*state.NetworkPolicies)(config.NetworkPolicies),
+
+		PlannedDefragmentation: true,
 	}, nil
 }
 

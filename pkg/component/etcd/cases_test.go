@@ -75,7 +75,7 @@ func defaults() state.Defaults {
 		EtcdWrapper:   "example.com/etcd-wrapper:v1",
 		BackupRestore: "example.com/etcd-backup-restore:v2",
 		Init:          "example.com/init:v3",
-	}}
+	}, PlannedDefragmentation: true}
 }
 
 // inputOf is the input of an Etcd whose plan is complete.

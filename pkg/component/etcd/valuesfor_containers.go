@@ -54,7 +54,7 @@ func sidecarValuesFor(etcd *druidv1alpha1.Etcd, defaults state.Defaults) Sidecar
 		CompressionEnabled:           helper.CompressionEnabled(etcd),
 		CompressionPolicy:            string(helper.CompressionPolicy(etcd)),
 		SnapshotTimeout:              helper.SnapshotTimeout(etcd).String(),
-		DefragmentationSchedule:      ptr.Deref(etcd.Spec.Etcd.DefragmentationSchedule, ""),
+		DefragmentationSchedule:      defragmentationSchedule(etcd, defaults),
 		DefragmentationTimeout:       helper.DefragmentationTimeout(etcd).String(),
 		HeartbeatDuration:            helper.HeartbeatDuration(etcd).String(),
 		TempDir:                      helper.SnapstoreTempDir(etcd),
@@ -62,6 +62,19 @@ func sidecarValuesFor(etcd *druidv1alpha1.Etcd, defaults state.Defaults) Sidecar
 		ElectionConnectionTimeout:    durationOrEmpty(election.EtcdConnectionTimeout),
 		ReelectionPeriod:             durationOrEmpty(election.ReelectionPeriod),
 	}
+}
+
+// neverSchedule is a cron expression that is never due: February has no 30th day. The sidecar has no setting that disables its defragmentations.
+const neverSchedule = "0 0 30 2 *"
+
+// defragmentationSchedule is the schedule with which the sidecar of the leader defragments all members, the leader in place. Empty: that of the
+// sidecar. It never does so if the operator defragments the members.
+func defragmentationSchedule(etcd *druidv1alpha1.Etcd, defaults state.Defaults) string {
+	if defaults.PlannedDefragmentation {
+		return neverSchedule
+	}
+
+	return ptr.Deref(etcd.Spec.Etcd.DefragmentationSchedule, "")
 }
 
 func durationOrEmpty(duration *metav1.Duration) string {

@@ -6,9 +6,11 @@ package etcd_test
 
 import (
 	"encoding/json"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/robfig/cron/v3"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -117,6 +119,31 @@ var _ = Describe("ValuesFor", func() {
 		values, err := etcd.ValuesFor(in)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(values.Pod.Annotations).To(Equal(map[string]string{"etcd-druid.extensions.gardener.cloud/certificates": "renewed", "b": "spec"}))
+	})
+})
+
+var _ = Describe("The defragmentation schedule of the sidecar", func() {
+	schedule := func(isPlanned bool, configured *string) string {
+		GinkgoHelper()
+		in := inputOf(func(obj *druidv1alpha1.Etcd) { obj.Spec.Etcd.DefragmentationSchedule = configured })()
+		in.Defaults.PlannedDefragmentation = isPlanned
+		values, err := etcd.ValuesFor(in)
+		Expect(err).NotTo(HaveOccurred())
+
+		return values.Sidecar.DefragmentationSchedule
+	}
+
+	It("is that of the spec for a generation that an earlier operator accepted", func() {
+		Expect(schedule(false, new("0 3 * * *"))).To(Equal("0 3 * * *"))
+		Expect(schedule(false, nil)).To(BeEmpty())
+	})
+
+	It("is never due if the operator defragments the members", func() {
+		for _, configured := range []*string{new("0 3 * * *"), nil} {
+			never, err := cron.ParseStandard(schedule(true, configured))
+			Expect(err).NotTo(HaveOccurred())
+			Expect(never.Next(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))).To(BeZero())
+		}
 	})
 })
 

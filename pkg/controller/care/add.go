@@ -25,6 +25,7 @@ import (
 	configv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/config/v1alpha1"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/calls"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/planner"
 )
 
 // ControllerName is the name of the controller in logs, metrics and events.
@@ -43,6 +44,8 @@ type Config struct {
 	UnknownThreshold time.Duration
 	// NotReadyThreshold is the additional time after which the state is NotReady.
 	NotReadyThreshold time.Duration
+	// Defragmentation says when members are defragmented although no database is full.
+	Defragmentation planner.DefragmentationSettings
 }
 
 // ConfigFor returns the Config of a completed configuration.
@@ -51,6 +54,11 @@ func ConfigFor(config configv1alpha1.EtcdControllerConfiguration) Config {
 		SyncPeriod:        config.EtcdStatusSyncPeriod.Duration,
 		UnknownThreshold:  config.EtcdMember.UnknownThreshold.Duration,
 		NotReadyThreshold: config.EtcdMember.NotReadyThreshold.Duration,
+		Defragmentation: planner.DefragmentationSettings{
+			Window:         config.Defragmentation.Window.Duration,
+			MinReclaimable: config.Defragmentation.MinReclaimableSize.Value(),
+			StallBudget:    config.Defragmentation.StallBudget.Duration,
+		},
 	}
 }
 

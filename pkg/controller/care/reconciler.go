@@ -80,9 +80,10 @@ type Reconciler struct {
 //  2. Observe the cluster, including the status of the members.
 //  3. Record the revision and the voting members that a quorum has confirmed. Its failure is returned after the status is written.
 //  4. End a rejection of writes that a restored snapshot contains. The same applies to its failure.
-//  5. Compute the conditions and the member statuses.
-//  6. Patch the status if something changed, and emit events.
-//  7. Requeue after the period.
+//  5. Request a defragmentation of the members if one is due.
+//  6. Compute the conditions and the member statuses.
+//  7. Patch the status if something changed, and emit events.
+//  8. Requeue after the period.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	began := r.Clock.Now()
 	stored := &druidv1alpha1.Etcd{}
@@ -143,13 +144,15 @@ func (r *Reconciler) updateStatus(ctx context.Context, stored, etcd *druidv1alph
 
 	// The status is written although the evidence is not: the health of the members does not depend on it.
 	failure := errors.Join(r.recordEvidence(ctx, etcd, &observation), r.allowWrites(ctx, etcd, observation))
+	refusal, err := r.planDefragmentation(ctx, etcd, observation)
+	failure = errors.Join(failure, err)
 
 	// The observation does not apply to another spec: the next reconciliation observes again.
 	isSuperseded := false
 	isRepeated := func(err error) bool { return apierrors.IsConflict(err) && !isSuperseded }
 	current, canonical := stored, etcd
-	err := retry.OnError(retry.DefaultBackoff, isRepeated, func() error {
-		err := r.patchStatus(ctx, current, canonical, observed{Observation: observation, quotaReachedIn: quotaReachedIn})
+	err = retry.OnError(retry.DefaultBackoff, isRepeated, func() error {
+		err := r.patchStatus(ctx, current, canonical, observed{Observation: observation, quotaReachedIn: quotaReachedIn, refusal: refusal})
 		if !apierrors.IsConflict(err) {
 			return err
 		}
@@ -168,11 +171,12 @@ func (r *Reconciler) updateStatus(ctx context.Context, stored, etcd *druidv1alph
 	return cmp.Or(err, failure)
 }
 
-// observed is an observation with the prediction that follows from it and the ones before.
+// observed is an observation with the prediction that follows from it and the ones before, and with why no defragmentation starts.
 type observed struct {
 	etcdcluster.Observation
 
 	quotaReachedIn time.Duration
+	refusal        string
 }
 
 // patchStatus patches the status of the stored Etcd if it differs from the observed one.
@@ -183,7 +187,9 @@ func (r *Reconciler) patchStatus(ctx context.Context, stored, etcd *druidv1alpha
 		Observation:    o.Observation,
 		Thresholds:     conditions.Thresholds{Unknown: r.Config.UnknownThreshold, NotReady: r.Config.NotReadyThreshold},
 		QuotaReachedIn: o.quotaReachedIn,
-		Now:            r.Clock.Now(),
+
+		DefragmentationRefusal: o.refusal,
+		Now:                    r.Clock.Now(),
 	}, &updated.Status)
 	hasVersions := removeVersions(updated.Status.Members, r.prunesVersions.Load())
 	if apiequality.Semantic.DeepEqual(stored.Status, updated.Status) {

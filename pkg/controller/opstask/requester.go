@@ -133,14 +133,7 @@ func (r *Requester) ensure(ctx context.Context, etcd *druidv1alpha1.Etcd, kind s
 			return true, nil
 		}
 	}
-	task := taskOf(etcd, kind)
-	err := r.Client.Create(ctx, task)
-	if apierrors.IsInvalid(err) {
-		// The CustomResourceDefinition of etcd-druid prunes the kind. It accepts a delta snapshot, and the annotation has the actual kind.
-		task = taskOf(etcd, kind)
-		task.Spec.Config = druidv1alpha1.EtcdOpsTaskConfig{OnDemandSnapshot: &druidv1alpha1.OnDemandSnapshotConfig{Type: druidv1alpha1.OnDemandSnapshotTypeDelta}}
-		err = r.Client.Create(ctx, task)
-	}
+	task, err := Create(ctx, r.Client, etcd, Request{Kind: kind, ID: etcd.Annotations[druidv1alpha1.RunTaskIDAnnotation]})
 	if apierrors.IsAlreadyExists(err) {
 		return r.reportExisting(ctx, etcd, kind, client.ObjectKeyFromObject(task))
 	}
@@ -165,31 +158,4 @@ func (r *Requester) reportExisting(ctx context.Context, etcd *druidv1alpha1.Etcd
 	r.Recorder.Eventf(etcd, nil, corev1.EventTypeNormal, "TaskExists", "RunTask", "EtcdOpsTask %s of %s already does what the annotation %s=%s requests: set the annotation again for another task", existing.Name, existing.CreationTimestamp.UTC().Format(time.RFC3339), druidv1alpha1.RunTaskAnnotation, kind)
 
 	return true, nil
-}
-
-func taskOf(etcd *druidv1alpha1.Etcd, kind string) *druidv1alpha1.EtcdOpsTask {
-	labels := helper.DefaultLabels(etcd)
-	labels[druidv1alpha1.LabelComponentKey] = druidv1alpha1.ComponentNameOpsTask
-	task := &druidv1alpha1.EtcdOpsTask{
-		ObjectMeta: metav1.ObjectMeta{
-			Name:            etcd.Name + "-" + kind + "-" + etcd.Annotations[druidv1alpha1.RunTaskIDAnnotation],
-			Namespace:       etcd.Namespace,
-			Labels:          labels,
-			Annotations:     map[string]string{druidv1alpha1.TaskKindAnnotation: kind},
-			OwnerReferences: []metav1.OwnerReference{helper.OwnerReference(etcd)},
-		},
-		Spec: druidv1alpha1.EtcdOpsTaskSpec{EtcdName: new(etcd.Name)},
-	}
-	switch kind {
-	case druidv1alpha1.RunTaskFullSnapshot:
-		task.Spec.Config.OnDemandSnapshot = &druidv1alpha1.OnDemandSnapshotConfig{Type: druidv1alpha1.OnDemandSnapshotTypeFull}
-	case druidv1alpha1.RunTaskDeltaSnapshot:
-		task.Spec.Config.OnDemandSnapshot = &druidv1alpha1.OnDemandSnapshotConfig{Type: druidv1alpha1.OnDemandSnapshotTypeDelta}
-	case druidv1alpha1.RunTaskCompaction:
-		task.Spec.Config.Compaction = &druidv1alpha1.CompactionConfig{}
-	case druidv1alpha1.RunTaskDefragmentation:
-		task.Spec.Config.Defragmentation = &druidv1alpha1.DefragmentationConfig{}
-	}
-
-	return task
 }

@@ -7,6 +7,7 @@ package v1alpha1
 import (
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
@@ -50,6 +51,9 @@ func setControllerDefaults(c *ControllerConfiguration) {
 	setDurationDefault(&c.Etcd.EtcdMember.UnknownThreshold, time.Minute)
 	setDurationDefault(&c.Etcd.StoreTimeout, 30*time.Minute)
 	setDefault(&c.Etcd.DefaultUpdateStrategy, druidv1alpha1.UpdateStrategyRestart)
+	setDurationDefault(&c.Etcd.Defragmentation.Window, time.Hour)
+	setPointerDefault(&c.Etcd.Defragmentation.MinReclaimableSize, resource.MustParse("200Mi"))
+	setDurationDefault(&c.Etcd.Defragmentation.StallBudget, 0)
 
 	setPointerDefault(&c.Compaction.ConcurrentSyncs, 3)
 	setDefault(&c.Compaction.EventsThreshold, 1_000_000)

@@ -5,6 +5,7 @@
 package v1alpha1
 
 import (
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
@@ -65,6 +66,25 @@ type EtcdControllerConfiguration struct {
 	// pod for about half a minute. Default Restart.
 	// +optional
 	DefaultUpdateStrategy druidv1alpha1.UpdateStrategy `json:"defaultUpdateStrategy,omitempty"`
+	// Defragmentation says when the operator defragments members although no database is full.
+	// +optional
+	Defragmentation DefragmentationConfiguration `json:"defragmentation,omitempty"`
+}
+
+// DefragmentationConfiguration says when the operator defragments members although no database is full.
+type DefragmentationConfiguration struct {
+	// Window is how long after a time of spec.etcd.defragmentationSchedule a defragmentation may start, above 0. Default 1h.
+	// +optional
+	Window *metav1.Duration `json:"window,omitempty"`
+	// MinReclaimableSize is how much of a database file must be free. At least half of it must be free too, or a tenth of a file of more than 80% of the
+	// quota. Such a file need not have this size free. Default 200Mi.
+	// +optional
+	MinReclaimableSize *resource.Quantity `json:"minReclaimableSize,omitempty"`
+	// StallBudget limits for how long a planned defragmentation may interrupt a member. The operator predicts that time from the last defragmentation of
+	// the Etcd, or with 10 seconds for each gibibyte in use. It reports what it refuses. The annotation
+	// druid.gardener.cloud/defragmentation-stall-budget of an Etcd replaces it. Default 0s: no limit.
+	// +optional
+	StallBudget *metav1.Duration `json:"stallBudget,omitempty"`
 }
 
 // EtcdMemberConfiguration says when a member without heartbeat counts as unknown and as not ready.

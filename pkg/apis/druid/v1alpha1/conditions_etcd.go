@@ -168,6 +168,8 @@ const (
 	ReasonNoSpace = "NoSpace"
 	// ReasonFreeingSpaceBlocked means the same, and that the operator cannot free enough space. The message contains the reason.
 	ReasonFreeingSpaceBlocked = "FreeingSpaceBlocked"
+	// ReasonDefragmentationRefused means that the operator does not start a planned defragmentation. The message contains the reason and the remedy.
+	ReasonDefragmentationRefused = "DefragmentationRefused"
 	// ReasonQuotaReachedSoon means that the keys need the quota within a day, if they continue to increase.
 	ReasonQuotaReachedSoon = "QuotaReachedSoon"
 )

@@ -109,6 +109,9 @@ const (
 	// UpdateStrategyAnnotation is the update strategy of an Etcd whose spec has none: Surge or Restart. It also works where a CustomResourceDefinition
 	// prunes spec.etcd.updateStrategy.
 	UpdateStrategyAnnotation = "druid.gardener.cloud/update-strategy"
+	// DefragmentationStallBudgetAnnotation limits for how long a planned defragmentation may interrupt a member, as a duration such as 10s. 0s: no
+	// limit. Missing: the setting of the operator.
+	DefragmentationStallBudgetAnnotation = "druid.gardener.cloud/defragmentation-stall-budget"
 	// RotateCAAnnotation requests a step of the rotation of the CAs: RotateCAStart or RotateCAComplete.
 	RotateCAAnnotation = "druid.gardener.cloud/rotate-ca"
 	// RotateCAStart adds a new CA to the trust bundle.

@@ -241,6 +241,18 @@ func validateEtcd(c configv1alpha1.EtcdControllerConfiguration, path *field.Path
 		errs = append(errs, field.Invalid(path.Child("storeTimeout"), timeout.Duration.String(), "must not be negative; 0s waits without limit"))
 	}
 	errs = append(errs, supported(c.DefaultUpdateStrategy, path.Child("defaultUpdateStrategy"), druidv1alpha1.UpdateStrategies...)...)
+	errs = append(errs, validateDefragmentation(c.Defragmentation, path.Child("defragmentation"))...)
+	return errs
+}
+
+func validateDefragmentation(c configv1alpha1.DefragmentationConfiguration, path *field.Path) field.ErrorList {
+	errs := positive(c.Window, path.Child("window"))
+	if size := c.MinReclaimableSize; size != nil && size.Sign() < 0 {
+		errs = append(errs, field.Invalid(path.Child("minReclaimableSize"), size.String(), "must not be negative"))
+	}
+	if budget := c.StallBudget; budget != nil && budget.Duration < 0 {
+		errs = append(errs, field.Invalid(path.Child("stallBudget"), budget.Duration.String(), "must not be negative; 0s is no limit"))
+	}
 	return errs
 }
 

@@ -11,6 +11,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -151,6 +152,15 @@ var _ = Describe("ValidateOperatorConfiguration", func() {
 		}),
 		Entry("a negative timeout of the store", "controllers.etcd.storeTimeout", func(c *configv1alpha1.OperatorConfiguration) {
 			c.Controllers.Etcd.StoreTimeout = &metav1.Duration{Duration: -time.Second}
+		}),
+		Entry("a window of zero", "controllers.etcd.defragmentation.window", func(c *configv1alpha1.OperatorConfiguration) {
+			c.Controllers.Etcd.Defragmentation.Window = &metav1.Duration{}
+		}),
+		Entry("a negative size", "controllers.etcd.defragmentation.minReclaimableSize", func(c *configv1alpha1.OperatorConfiguration) {
+			c.Controllers.Etcd.Defragmentation.MinReclaimableSize = resource.NewQuantity(-1, resource.BinarySI)
+		}),
+		Entry("a negative budget", "controllers.etcd.defragmentation.stallBudget", func(c *configv1alpha1.OperatorConfiguration) {
+			c.Controllers.Etcd.Defragmentation.StallBudget = &metav1.Duration{Duration: -time.Second}
 		}),
 		Entry("an unknown update strategy", "controllers.etcd.defaultUpdateStrategy", func(c *configv1alpha1.OperatorConfiguration) {
 			c.Controllers.Etcd.DefaultUpdateStrategy = "Recreate"

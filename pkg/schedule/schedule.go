@@ -2,7 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-package conditions
+// Package schedule evaluates cron expressions, in UTC.
+//
+// What may not live here: clocks, and what is due at a time.
+package schedule
 
 import (
 	"fmt"
@@ -15,9 +18,9 @@ import (
 // includes a 29th of February.
 var lookbacks = []time.Duration{time.Hour, 25 * time.Hour, 32 * 24 * time.Hour, 366 * 24 * time.Hour, 9 * 366 * 24 * time.Hour}
 
-// nextFiring returns the first time after the given one at which the cron expression fires, in UTC. Zero: it never fires, or it
+// Next returns the first time after the given one at which the cron expression fires, in UTC. Zero: it never fires, or it
 // is invalid.
-func nextFiring(expression string, after time.Time) time.Time {
+func Next(expression string, after time.Time) time.Time {
 	schedule, err := cron.ParseStandard(expression)
 	if err != nil {
 		return time.Time{}
@@ -26,9 +29,9 @@ func nextFiring(expression string, after time.Time) time.Time {
 	return schedule.Next(after.UTC())
 }
 
-// lastFiring returns the last time at which the cron expression fired, at or before the given time, in UTC. It returns false if
+// Last returns the last time at which the cron expression fired, at or before the given time, in UTC. It returns false if
 // there is none. The error describes an invalid expression.
-func lastFiring(expression string, at time.Time) (time.Time, bool, error) {
+func Last(expression string, at time.Time) (time.Time, bool, error) {
 	schedule, err := cron.ParseStandard(expression)
 	if err != nil {
 		return time.Time{}, false, fmt.Errorf("schedule %q: %w", expression, err)
