@@ -5,12 +5,15 @@
 package e2e_test
 
 import (
+	"context"
 	"fmt"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/framework"
@@ -51,6 +54,9 @@ var _ = Describe("A full database", func() {
 			})
 			Expect(podStates(ctx, ns)).To(Equal(pods), "no pod is replaced, restarted or not ready")
 			leases.ExpectAlive(ctx)
+			if replicas == 1 {
+				expectPlannedDefragmentation(ctx, ns, etcd, writeLog)
+			}
 		},
 		Entry("with three members of etcd 3.4", int32(3), "3.4", SpecTimeout(specTimeout)),
 		Entry("with three members of etcd 3.5", int32(3), "3.5", SpecTimeout(specTimeout)),
@@ -75,3 +81,41 @@ var _ = Describe("A full database", func() {
 		ns.EventuallyReady(ctx, etcd)
 	}, SpecTimeout(specTimeout))
 })
+
+// expectPlannedDefragmentation fragments a database with a quota of 64Mi, and opens a window for its defragmentation.
+func expectPlannedDefragmentation(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd, writeLog *framework.WriteLog) {
+	GinkgoHelper()
+
+	const inWindow, limit = "main-defragmentation-planned-", 64 << 20 / 10 * 8
+
+	By("refusing a defragmentation that takes longer than the budget")
+	pod := ns.Pod(ctx, etcd)
+	writeLog.Fragment(ctx, limit+4<<20)
+	writeLog.Write(ctx, 20) // etcd reports only after later writes what a compaction has freed
+	ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
+		metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, "druid.gardener.cloud/defragmentation-stall-budget", "1ns")
+		etcd.Spec.Etcd.DefragmentationSchedule = new("* * * * *")
+	})
+	ns.Eventually(ctx, etcd, func(g Gomega) {
+		g.Expect(framework.Condition(etcd, "DatabaseSpaceAvailable")).To(And(HaveField("Status", BeEquivalentTo("True")), HaveField("Reason", "DefragmentationRefused")))
+	})
+
+	By("defragmenting the member within the budget")
+	ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
+		delete(etcd.Annotations, "druid.gardener.cloud/defragmentation-stall-budget")
+	})
+	tasks := &druidv1alpha1.EtcdOpsTaskList{}
+	Eventually(func(g Gomega) {
+		g.Expect(ns.Client.List(ctx, tasks, client.InNamespace(ns.Name))).To(Succeed())
+		g.Expect(tasks.Items).To(ContainElement(And(
+			HaveField("Name", HavePrefix(inWindow)), HaveField("Status.State", HaveValue(BeEquivalentTo("Succeeded"))),
+			HaveField("Status.Members", ConsistOf(And(HaveField("SizeBytesBefore", BeNumerically(">", limit)), HaveField("SizeBytesAfter", BeNumerically("<", limit/2))))),
+		)))
+	}).WithContext(ctx).WithTimeout(framework.ReadyTimeout).WithPolling(framework.PollInterval).Should(Succeed(), ns.State)
+	ns.Eventually(ctx, etcd, func(g Gomega) {
+		g.Expect(framework.Condition(etcd, "DatabaseSpaceAvailable").Reason).To(Equal("SpaceAvailable"))
+		g.Expect(framework.CheckReady(etcd)).To(Succeed())
+	})
+	Expect(ns.Pod(ctx, etcd).UID).To(Equal(pod.UID))
+	writeLog.ExpectComplete(ctx)
+}

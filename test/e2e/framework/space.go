@@ -50,6 +50,31 @@ func (l *WriteLog) Fill(ctx context.Context, key func(number int) string) int {
 	return maxFills
 }
 
+// Fragment writes about that many bytes as values of one key, and removes their history. etcd needs the space of the file no more. The values are not
+// in the log.
+func (l *WriteLog) Fragment(ctx context.Context, bytes int) {
+	GinkgoHelper()
+
+	client := l.connect(ctx, l.credentials(ctx))
+	defer client.Close()
+
+	value := make([]byte, fillSize)
+
+	for range bytes / fillSize {
+		_, err := rand.Read(value)
+		Expect(err).NotTo(HaveOccurred())
+
+		_, err = put(ctx, client, "/registry/fragments/one", string(value))
+		Expect(err).NotTo(HaveOccurred(), l.ns.State)
+	}
+
+	response, err := client.Get(ctx, "/registry/fragments/one", clientv3.WithCountOnly())
+	Expect(err).NotTo(HaveOccurred())
+
+	_, err = client.Compact(ctx, response.Header.Revision, clientv3.WithCompactPhysical())
+	Expect(err).NotTo(HaveOccurred())
+}
+
 // EventuallyAccepts writes a new key until etcd acknowledges it, and returns how long etcd rejected it.
 func (l *WriteLog) EventuallyAccepts(ctx context.Context, timeout time.Duration) time.Duration {
 	GinkgoHelper()
