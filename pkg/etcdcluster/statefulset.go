@@ -39,8 +39,11 @@ type StatefulSet struct {
 	Foreign bool
 	// Deleting is true while it is being deleted.
 	Deleting bool
-	// AwaitsRelease is true while it is being deleted, and the operator has to release its pods first.
+	// AwaitsRelease is true while it is being deleted, and the operator has to release its pods. The garbage collector has orphaned those that it
+	// knows.
 	AwaitsRelease bool
+	// HasReleaseFinalizer is true while the operator has to release its pods before it is deleted.
+	HasReleaseFinalizer bool
 	// Generation is the spec's; ObservedGeneration the one that the StatefulSet controller has seen.
 	Generation, ObservedGeneration int64
 	// SpecReplicas are the desired pods, Replicas those that exist, ReadyReplicas those that are ready.

@@ -28,13 +28,6 @@ func Gate(p plan.Plan, rendering etcdcluster.Rendering, o etcdcluster.Observatio
 		return gateWithoutStatefulSet(p, o)
 	case o.StatefulSet.Deleting:
 		p.Stage = plan.StageRecreateStatefulSet
-		if o.StatefulSet.AwaitsRelease {
-			p.WaitsFor, p.ScaleUp = "", nil
-			p.Step = plan.RecreateStatefulSet{Meta: plan.Meta{Object: o.StatefulSet.Name, UID: o.StatefulSet.UID}}
-			p.Reason = "an interruption left StatefulSet " + o.StatefulSet.Name + " without its pods being released; they keep running"
-
-			return p
-		}
 
 		return waiting(p, "StatefulSet "+o.StatefulSet.Name+" to be deleted, which is then recreated")
 	}

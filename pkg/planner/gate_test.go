@@ -99,12 +99,6 @@ var _ = Describe("Against", func() {
 		Entry("other claim templates, which the resource manager drops", func(f *etcdcluster.FixedFields) { f.ClaimTemplates = []etcdcluster.ClaimTemplate{{Name: "main"}} }, "True", "spec.volumeClaimTemplates"),
 	)
 
-	It("continues the deletion of a StatefulSet without its pods", func() {
-		continued := planner.Gate(p, rendered, observed(func(o *etcdcluster.Observation) { o.StatefulSet.Deleting, o.StatefulSet.AwaitsRelease = true, true }))
-		Expect(continued.Step).To(Equal(plan.RecreateStatefulSet{Meta: plan.Meta{Object: "main", UID: "sts-1"}}))
-		Expect(continued.WaitsFor).To(BeEmpty())
-	})
-
 	It("requests a StatefulSet that does not exist although it was applied", func() {
 		Expect(planner.Gate(p, rendered, observed(func(o *etcdcluster.Observation) { o.StatefulSet = etcdcluster.StatefulSet{} })).Step).To(
 			Equal(plan.RequestReconcile{Meta: plan.Meta{Object: "druid-main", UID: "mr-1"}}))

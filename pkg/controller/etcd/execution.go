@@ -11,6 +11,7 @@ import (
 
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	"github.com/gardener/gardener/pkg/controllerutils"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -20,6 +21,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	componentetcd "github.com/gardener/gardener-extension-etcd-druid/pkg/component/etcd"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/orphan"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/engine"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
@@ -172,6 +174,9 @@ func (r *execution) write(ctx context.Context, run *engine.Run, desired desiredR
 	if err := r.removeScaleUpAnnotation(ctx, run); err != nil {
 		return false, plan.Failed(druidv1alpha1.ErrorCodeSyncStatefulSet, err)
 	}
+	if err := r.releasePods(ctx, run); err != nil {
+		return false, plan.Failed(druidv1alpha1.ErrorCodeSyncStatefulSet, err)
+	}
 	if err := r.writeLeases(ctx, run); err != nil {
 		return false, err
 	}
@@ -210,6 +215,30 @@ func (r *execution) removeScaleUpAnnotation(ctx context.Context, run *engine.Run
 	patch := fmt.Sprintf(`{"metadata":{"uid":%q,"annotations":{%q:null}}}`, observed.UID, etcdcluster.ScaleUpAnnotation)
 	if err := r.Client.Patch(ctx, set, client.RawPatch(types.MergePatchType, []byte(patch))); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("removing annotation %s of StatefulSet %s: %w", etcdcluster.ScaleUpAnnotation, observed.Name, err)
+	}
+	return nil
+}
+
+// releasePods releases the pods of a StatefulSet that recreateStatefulSet has deleted, and the StatefulSet is gone. The garbage collector orphans the
+// pods that it knows before that. It removes the finalizer from a StatefulSet that is not being deleted: an interruption prevented its deletion, and the reason
+// for the deletion may not exist any more.
+func (r *execution) releasePods(ctx context.Context, run *engine.Run) error {
+	observed, etcd := run.Observation.StatefulSet, run.Target.Etcd
+	if !observed.HasReleaseFinalizer || observed.Deleting && !observed.AwaitsRelease || observed.OwnerUID != etcd.UID {
+		return nil
+	}
+	live := &appsv1.StatefulSet{}
+	if err := r.Reader.Get(ctx, client.ObjectKey{Namespace: etcd.Namespace, Name: observed.Name}, live); err != nil || live.UID != observed.UID {
+		return client.IgnoreNotFound(err)
+	}
+	if orphan.AwaitsRelease(live) {
+		return orphan.Release(ctx, r.Client, r.Reader, live)
+	}
+	if live.DeletionTimestamp != nil {
+		return nil
+	}
+	if err := orphan.RemoveFinalizer(ctx, r.Client, live); err != nil && !apierrors.IsConflict(err) {
+		return fmt.Errorf("removing the finalizer of StatefulSet %s: %w", observed.Name, err)
 	}
 	return nil
 }

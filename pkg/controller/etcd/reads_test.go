@@ -54,6 +54,7 @@ var readers = map[string]string{
 	"recordLeaseStore":       "the object that it writes",
 	"recordRecreation":       "the object that it writes",
 	"recreateStatefulSet":    "the object that it writes",
+	"releasePods":            "the object that it writes",
 	"removeRestore":          "the object that it writes",
 	"writeLeaseHolder":       "the object that it writes",
 	"compare":                "drift of rendered objects, which only repeats the rendering",

@@ -240,7 +240,7 @@ func (r *Reconciler) deleteLeftovers(ctx context.Context, etcd *druidv1alpha1.Et
 			return plan.Failed(l.code, err)
 		}
 		// A StatefulSet has it if the operator was interrupted while it recreated the StatefulSet.
-		if err := orphan.RemoveFinalizer(ctx, r.Client, obj); err != nil {
+		if err := orphan.RemoveFinalizer(ctx, r.Client, obj); err != nil && !apierrors.IsConflict(err) {
 			return plan.Failed(l.code, fmt.Errorf("removing the finalizer of %s %s: %w", l.kind.Kind, l.name, err))
 		}
 	}

@@ -105,26 +105,21 @@ func deleteOptionsOf(step plan.DeletePod) []client.DeleteOption {
 	return options
 }
 
-// recreateStatefulSet deletes the StatefulSet without its pods, after a dry run has shown that the API server would create the new one. It
-// continues a deletion that was interrupted.
+// recreateStatefulSet deletes the StatefulSet without its pods, after a dry run has shown that the API server would create the new one. The
+// StatefulSet exists until releasePods.
 func (r *execution) recreateStatefulSet(ctx context.Context, run *engine.Run, step plan.RecreateStatefulSet, reason string) error {
 	etcd := run.Target.Etcd
+	if err := r.tryRendering(ctx, run.Rendered.Objects); err != nil {
+		return err
+	}
 	live := &appsv1.StatefulSet{}
 	if err := r.Reader.Get(ctx, client.ObjectKey{Namespace: etcd.Namespace, Name: step.Object}, live); err != nil || live.UID != step.UID {
 		return client.IgnoreNotFound(err)
 	}
-	if live.DeletionTimestamp == nil {
-		if err := r.tryRendering(ctx, run.Rendered.Objects); err != nil {
-			return err
-		}
-		r.event(etcd, corev1.EventTypeNormal, "RecreatingStatefulSet", "Deleting StatefulSet %s without its pods: %s", step.Object, reason)
-	}
+	r.event(etcd, corev1.EventTypeNormal, "RecreatingStatefulSet", "Deleting StatefulSet %s without its pods: %s", step.Object, reason)
 	if err := orphan.Delete(ctx, r.Client, live); apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return nil // the next reconciliation decides again
 	} else if err != nil {
-		return err
-	}
-	if err := orphan.Release(ctx, r.Client, r.Reader, live); err != nil {
 		return err
 	}
 	return r.requestApply(ctx, r.current, repairsOf(r.current, run.Rendered).Without(statefulSetObject(etcd)))

@@ -26,7 +26,7 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
-// Delete deletes the StatefulSet as the caller has read it. It exists until Release. Delete can be called again after an interruption. It
+// Delete deletes the StatefulSet as the caller has read it. It exists until Release. The caller waits until AwaitsRelease before that. Delete can be called again after an interruption. It
 // returns a conflict if the StatefulSet has changed since the caller has read it.
 func Delete(ctx context.Context, c client.Client, statefulSet *appsv1.StatefulSet) error {
 	if statefulSet.DeletionTimestamp == nil && !controllerutil.ContainsFinalizer(statefulSet, druidv1alpha1.ReleasePodsFinalizerName) {
@@ -44,6 +44,13 @@ func Delete(ctx context.Context, c client.Client, statefulSet *appsv1.StatefulSe
 	return nil
 }
 
+// AwaitsRelease is true if the StatefulSet is being deleted, the garbage collector has orphaned the pods that it knows, and Release is due.
+func AwaitsRelease(statefulSet metav1.Object) bool {
+	finalizers := statefulSet.GetFinalizers()
+
+	return statefulSet.GetDeletionTimestamp() != nil && slices.Contains(finalizers, druidv1alpha1.ReleasePodsFinalizerName) && !slices.Contains(finalizers, metav1.FinalizerOrphanDependents)
+}
+
 // Release removes the owner references of the pods of the StatefulSet, and then the finalizer. The reader must not have a cache. It returns no
 // error if the StatefulSet with this UID does not exist any more.
 func Release(ctx context.Context, c client.Client, reader client.Reader, statefulSet *appsv1.StatefulSet) error {
@@ -51,16 +58,22 @@ func Release(ctx context.Context, c client.Client, reader client.Reader, statefu
 	if err != nil {
 		return fmt.Errorf("selecting the pods of StatefulSet %s: %w", statefulSet.Name, err)
 	}
-	pods := &corev1.PodList{}
-	if err := reader.List(ctx, pods, client.InNamespace(statefulSet.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
-		return fmt.Errorf("listing the pods of StatefulSet %s: %w", statefulSet.Name, err)
-	}
-	for i := range pods.Items {
-		if err := releasePod(ctx, c, &pods.Items[i], statefulSet); err != nil {
-			return err
+	// The StatefulSet controller checks whether the StatefulSet is being deleted before it adopts a pod. An adoption that began before the deletion
+	// can end after the first list.
+	for isReleased := false; !isReleased; {
+		pods := &corev1.PodList{}
+		if err := reader.List(ctx, pods, client.InNamespace(statefulSet.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
+			return fmt.Errorf("listing the pods of StatefulSet %s: %w", statefulSet.Name, err)
+		}
+		isReleased = true
+		for i := range pods.Items {
+			released, err := releasePod(ctx, c, &pods.Items[i], statefulSet)
+			if err != nil {
+				return err
+			}
+			isReleased = isReleased && !released
 		}
 	}
-	// The garbage collector removes its finalizer at the same time.
 	err = retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		live := &appsv1.StatefulSet{}
 		if err := reader.Get(ctx, client.ObjectKeyFromObject(statefulSet), live); err != nil || live.UID != statefulSet.UID {
@@ -86,16 +99,16 @@ func RemoveFinalizer(ctx context.Context, c client.Client, statefulSet client.Ob
 	return client.IgnoreNotFound(c.Patch(ctx, statefulSet, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})))
 }
 
-// releasePod removes the owner reference to the StatefulSet from the pod.
-func releasePod(ctx context.Context, c client.Client, pod *corev1.Pod, statefulSet *appsv1.StatefulSet) error {
+// releasePod removes the owner reference to the StatefulSet from the pod, and returns whether there was one.
+func releasePod(ctx context.Context, c client.Client, pod *corev1.Pod, statefulSet *appsv1.StatefulSet) (bool, error) {
 	before := pod.DeepCopy()
 	pod.OwnerReferences = slices.DeleteFunc(pod.OwnerReferences, func(owner metav1.OwnerReference) bool { return owner.UID == statefulSet.UID })
 	if len(pod.OwnerReferences) == len(before.OwnerReferences) {
-		return nil
+		return false, nil
 	}
 	if err := c.Patch(ctx, pod, client.MergeFrom(before)); err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("removing the owner reference of pod %s to StatefulSet %s: %w", pod.Name, statefulSet.Name, err)
+		return false, fmt.Errorf("removing the owner reference of pod %s to StatefulSet %s: %w", pod.Name, statefulSet.Name, err)
 	}
 
-	return nil
+	return true, nil
 }

@@ -87,7 +87,7 @@ func (g *HandBack) replaceLabeledStatefulSet(ctx context.Context, etcd *druidv1a
 	}
 	replacement := withoutManagedByLabel(live)
 	if replacement == nil {
-		return nil
+		return orphan.RemoveFinalizer(ctx, g.Client, live)
 	}
 	if err := g.Client.Create(ctx, replacement.DeepCopy(), client.DryRunAll); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("StatefulSet %s could not be created again: %w", live.Name, err)
