@@ -28,6 +28,8 @@ type Task struct {
 	TTL time.Duration
 	// Refusal is the reason for which the task can never run. Nil: there is none.
 	Refusal *Problem
+	// NotAfter is the time after which no attempt starts. Zero: no limit.
+	NotAfter time.Time
 	// Precondition is an unmet precondition of the next attempt. Nil: all preconditions are met.
 	Precondition *Problem
 	// WaitsForTask is the name of the task of the same Etcd that runs first. Empty: this task is the first in the queue.
@@ -116,7 +118,7 @@ func (t Task) Decide(now time.Time) Decision {
 	case t.State == "":
 		return Decision{Action: ActionAccept}
 	case t.State == druidv1alpha1.TaskStatePending:
-		return t.pending()
+		return t.pending(now)
 	case t.State == druidv1alpha1.TaskStateInProgress:
 		return t.inProgress(now)
 	default:
@@ -127,12 +129,14 @@ func (t Task) Decide(now time.Time) Decision {
 	}
 }
 
-func (t Task) pending() Decision {
+func (t Task) pending(now time.Time) Decision {
 	switch {
 	case t.Refusal != nil:
 		return Decision{Action: ActionReject, Problem: t.Refusal}
+	case t.isTooLate(now):
+		return Decision{Action: ActionReject, Problem: t.tooLateProblem()}
 	case t.WaitsForTask != "":
-		return Decision{Action: ActionWait, Message: "Waiting for EtcdOpsTask " + t.WaitsForTask + " to end"}
+		return Decision{Action: ActionWait, Message: "Waiting for EtcdOpsTask " + t.WaitsForTask + " to end", RequeueAfter: t.untilTooLate(now)}
 	default:
 		return Decision{Action: ActionStart}
 	}
@@ -166,11 +170,30 @@ func (t Task) nextAttempt(now time.Time, left time.Duration) Decision {
 			return Decision{Action: ActionWait, RequeueAfter: min(wait, left), Message: fmt.Sprintf("Attempt %d of %d follows after a pause", t.FailedAttempts+1, t.Limits.Attempts)}
 		}
 	}
+	if t.isTooLate(now) {
+		return Decision{Action: ActionFail, Problem: t.tooLateProblem()}
+	}
 	if t.Precondition != nil {
 		return Decision{Action: ActionWait, RequeueAfter: left, Message: t.Precondition.Message}
 	}
 
 	return Decision{Action: ActionTry}
+}
+
+// isTooLate is true if no attempt may start any more.
+func (t Task) isTooLate(now time.Time) bool { return !t.NotAfter.IsZero() && !now.Before(t.NotAfter) }
+
+// untilTooLate is the time until isTooLate. 0: it never is.
+func (t Task) untilTooLate(now time.Time) time.Duration {
+	if t.NotAfter.IsZero() {
+		return 0
+	}
+
+	return t.NotAfter.Sub(now)
+}
+
+func (t Task) tooLateProblem() *Problem {
+	return &Problem{Code: druidv1alpha1.ErrorCodeOperationCancelled, Message: fmt.Sprintf("The task may not start after %s", t.NotAfter.UTC().Format(time.RFC3339))}
 }
 
 // deadlineProblem returns the problem of a task that exceeded its deadline.

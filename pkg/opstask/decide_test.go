@@ -55,6 +55,9 @@ func taskBrokenForGood(t *opstask.Task) { taskBroken(t); t.Call.Final = true }
 func taskFailedBefore(times int) taskChange {
 	return func(t *opstask.Task) { t.FailedAttempts, t.LastFailure = times, taskNow.Add(-4*time.Second) }
 }
+func taskNotAfter(left time.Duration) taskChange {
+	return func(t *opstask.Task) { t.NotAfter = taskNow.Add(left) }
+}
 func taskFor(duration time.Duration) taskChange {
 	return func(t *opstask.Task) { t.StartedAt, t.Since = taskNow.Add(-duration), taskNow.Add(-duration) }
 }
@@ -80,6 +83,11 @@ var _ = Describe("Task", func() {
 		Entry("rejects a task that can never run without waiting in the queue", "Pending", changes{taskRefused, taskWaitsFor("first")}, "Reject", "NO", time.Duration(0)),
 		Entry("starts the first task in the queue", "Pending", nil, "Start", "", time.Duration(0)),
 		Entry("starts it if the Etcd is not ready, because the deadline counts from its start", "Pending", changes{taskBlocked}, "Start", "", time.Duration(0)),
+		Entry("waits in the queue until it may not start any more", "Pending", changes{taskWaitsFor("first"), taskNotAfter(time.Minute)}, "Wait", "", time.Minute),
+		Entry("rejects a task that may not start any more", "Pending", changes{taskWaitsFor("first"), taskNotAfter(0)}, "Reject", "ERR_OPERATION_CANCELLED", time.Duration(0)),
+		Entry("starts an attempt while it may", "InProgress", changes{taskNotAfter(time.Second)}, "Try", "", time.Duration(0)),
+		Entry("starts no attempt that may not start any more", "InProgress", changes{taskBlocked, taskNotAfter(0)}, "Fail", "ERR_OPERATION_CANCELLED", time.Duration(0)),
+		Entry("ends an attempt that began in time", "InProgress", changes{taskRuns, taskNotAfter(0)}, "Wait", "", 59*time.Minute),
 		Entry("starts an attempt", "InProgress", nil, "Try", "", time.Duration(0)),
 		Entry("starts another attempt if no call is known", "InProgress", changes{taskFor(30 * time.Minute)}, "Try", "", time.Duration(0)),
 		Entry("waits for the precondition", "InProgress", changes{taskBlocked}, "Wait", "", 59*time.Minute),

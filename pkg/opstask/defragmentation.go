@@ -25,12 +25,16 @@ type Defragmentation struct {
 	WaitsFor string
 }
 
-// DefragmentationFor returns the next step. done has the IDs of the defragmented members.
+// reclaimablePart is the part of a file that must be free for a planned defragmentation of its member: 1/reclaimablePart.
+const reclaimablePart = 10
+
+// DefragmentationFor returns the next step. done has the IDs of the defragmented members. A planned defragmentation skips members whose files would
+// hardly shrink.
 //
 // A member does not respond during its defragmentation. Therefore each step waits until all members are healthy, so that the
 // other members form a quorum. The leader comes last, after it transferred leadership to a defragmented member. A single member
 // has no other member to transfer leadership to.
-func DefragmentationFor(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, done map[uint64]bool) Defragmentation {
+func DefragmentationFor(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, done map[uint64]bool, isPlanned bool) Defragmentation {
 	members := etcdcluster.MembersFor(etcd, o)
 	if len(members) == 0 {
 		return Defragmentation{WaitsFor: "the cluster to have members"}
@@ -51,18 +55,18 @@ func DefragmentationFor(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, don
 	if leader == nil {
 		return Defragmentation{WaitsFor: "the members to agree on a leader"}
 	}
+	isDone := func(m *etcdcluster.Member) bool {
+		size, inUse := m.Endpoint.DBSize, m.Endpoint.DBSizeInUse
+
+		return done[m.ID()] || isPlanned && inUse > 0 && size-inUse < size/reclaimablePart
+	}
 	for _, member := range followers {
-		if !done[member.ID()] {
+		if !isDone(member) {
 			return Defragmentation{Member: member}
 		}
 	}
-
-	return lastDefragmentation(leader, followers, done)
-}
-
-func lastDefragmentation(leader *etcdcluster.Member, followers []*etcdcluster.Member, done map[uint64]bool) Defragmentation {
 	switch {
-	case done[leader.ID()]:
+	case isDone(leader):
 		return Defragmentation{}
 	case len(followers) == 0:
 		return Defragmentation{Member: leader}

@@ -46,7 +46,7 @@ var _ = Describe("Defragmentation", func() {
 		etcd, done, leader := fixture.Etcd(fixture.WithReplicas(3)), map[uint64]bool{}, uint64(10)
 		var trace []string
 		for range 5 {
-			step := opstask.DefragmentationFor(etcd, members(3, leader), done)
+			step := opstask.DefragmentationFor(etcd, members(3, leader), done, false)
 			trace = append(trace, describe(step))
 			switch {
 			case step.MoveTo != 0:
@@ -59,19 +59,35 @@ var _ = Describe("Defragmentation", func() {
 	})
 
 	It("should continue after a leader election", func() {
-		Expect(describe(opstask.DefragmentationFor(fixture.Etcd(fixture.WithReplicas(3)), members(3, 12), map[uint64]bool{10: true}))).To(Equal("defragments test-1"))
+		Expect(describe(opstask.DefragmentationFor(fixture.Etcd(fixture.WithReplicas(3)), members(3, 12), map[uint64]bool{10: true}, false))).To(Equal("defragments test-1"))
 	})
 
 	It("should defragment a single member without a transfer of leadership", func() {
-		Expect(describe(opstask.DefragmentationFor(fixture.Etcd(), members(1, 10), nil))).To(Equal("defragments test-0"))
-		Expect(describe(opstask.DefragmentationFor(fixture.Etcd(), members(1, 10), map[uint64]bool{10: true}))).To(Equal("done"))
+		Expect(describe(opstask.DefragmentationFor(fixture.Etcd(), members(1, 10), nil, false))).To(Equal("defragments test-0"))
+		Expect(describe(opstask.DefragmentationFor(fixture.Etcd(), members(1, 10), map[uint64]bool{10: true}, false))).To(Equal("done"))
+	})
+
+	It("should skip members that gain little, if it is planned", func() {
+		o := members(3, 10)
+		for i := range o.Etcd.Members {
+			o.Etcd.Members[i].DBSize, o.Etcd.Members[i].DBSizeInUse = 100, 91
+		}
+		next := func(isPlanned bool) string {
+			return describe(opstask.DefragmentationFor(fixture.Etcd(fixture.WithReplicas(3)), o, nil, isPlanned))
+		}
+		Expect(next(true)).To(Equal("done"))
+		Expect(next(false)).To(Equal("defragments test-1"))
+		o.Etcd.Members[2].DBSizeInUse = 90
+		Expect(next(true)).To(Equal("defragments test-2"))
+		o.Etcd.Members[2].DBSizeInUse, o.Etcd.Members[0].DBSizeInUse = 91, 50
+		Expect(next(true)).To(Equal("test-0 transfers leadership to 11"))
 	})
 
 	DescribeTable("should wait",
 		func(change func(*etcdcluster.Observation), waits string) {
 			o := members(3, 10)
 			change(&o)
-			Expect(describe(opstask.DefragmentationFor(fixture.Etcd(fixture.WithReplicas(3)), o, nil))).To(Equal("waits for " + waits))
+			Expect(describe(opstask.DefragmentationFor(fixture.Etcd(fixture.WithReplicas(3)), o, nil, false))).To(Equal("waits for " + waits))
 		},
 		Entry("for an unhealthy member", func(o *etcdcluster.Observation) { o.Etcd.Members[2].Healthy = false }, "member test-2 to be healthy"),
 		Entry("for a learner", func(o *etcdcluster.Observation) { o.Etcd.Members[1].Learner = true }, "member test-1 to be healthy"),

@@ -5,10 +5,10 @@
 package planner
 
 import (
-	"cmp"
 	"fmt"
 	"hash/fnv"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
@@ -46,6 +46,8 @@ type DefragmentationSettings struct {
 type Defragmentation struct {
 	// TaskID is the last part of the name of the EtcdOpsTask to create, and identifies the window. Empty: none.
 	TaskID string
+	// NotAfter is the end of the window.
+	NotAfter time.Time
 	// Reason is why the members are defragmented, as a sentence.
 	Reason string
 	// Refusal is why they are not although a file could shrink, as sentences with a remedy. Empty: nothing is refused.
@@ -70,7 +72,7 @@ func PlanDefragmentation(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, ta
 	}
 	began, _ := defragmentationWindow(etcd, settings.Window, now)
 	id := fmt.Sprintf("planned-%d", began.Unix())
-	if slices.ContainsFunc(tasks, func(task druidv1alpha1.EtcdOpsTask) bool { return task.Name == DefragmentationTaskName(etcd, id) }) {
+	if slices.ContainsFunc(tasks, func(task druidv1alpha1.EtcdOpsTask) bool { return precludesDefragmentation(etcd, task, settings, now) }) {
 		return Defragmentation{}
 	}
 	if refusal := refusedDefragmentation(etcd, o, tasks, settings); refusal != "" {
@@ -78,7 +80,7 @@ func PlanDefragmentation(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, ta
 	}
 	found := fragmentedMember(etcd, o, settings)
 
-	return Defragmentation{TaskID: id, Reason: fmt.Sprintf("The file of member %s has %s, and %s are in use", found.Name, formatSize(found.Endpoint.DBSize), formatSize(found.Endpoint.DBSizeInUse))}
+	return Defragmentation{TaskID: id, NotAfter: began.Add(settings.Window), Reason: fmt.Sprintf("The file of member %s has %s, and %s are in use", found.Name, formatSize(found.Endpoint.DBSize), formatSize(found.Endpoint.DBSizeInUse))}
 }
 
 // fragmentedMember returns a member whose file could shrink considerably. Nil: there is none.
@@ -92,9 +94,17 @@ func fragmentedMember(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, setti
 	return &members[index]
 }
 
-// DefragmentationTaskName is the name of the EtcdOpsTask of a planned defragmentation.
-func DefragmentationTaskName(etcd *druidv1alpha1.Etcd, id string) string {
-	return etcd.Name + "-" + druidv1alpha1.RunTaskDefragmentation + "-" + id
+// plannedTask is the beginning of the name of the EtcdOpsTasks of planned defragmentations.
+func plannedTask(etcd *druidv1alpha1.Etcd) string {
+	return etcd.Name + "-" + druidv1alpha1.RunTaskDefragmentation + "-planned-"
+}
+
+// precludesDefragmentation is true for a task of the Etcd that has not ended, and for a planned defragmentation of less than a window ago. A schedule
+// may begin windows that overlap.
+func precludesDefragmentation(etcd *druidv1alpha1.Etcd, task druidv1alpha1.EtcdOpsTask, settings DefragmentationSettings, now time.Time) bool {
+	isPlanned := strings.HasPrefix(task.Name, plannedTask(etcd)) && now.Before(task.CreationTimestamp.Add(settings.Window))
+
+	return isPlanned || task.Spec.EtcdName != nil && *task.Spec.EtcdName == etcd.Name && !helper.IsTaskFinished(&task)
 }
 
 // mayDefragment is true if the operator, and not the sidecar, defragments the members, and if nothing else interrupts or changes them.
@@ -163,10 +173,9 @@ func refusedDefragmentation(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation,
 	if invalid != "" {
 		return invalid
 	}
-	largest := slices.MaxFunc(members, func(a, b etcdcluster.Member) int { return cmp.Compare(a.Endpoint.DBSizeInUse, b.Endpoint.DBSizeInUse) })
-	if stall := PredictedStall(etcd, largest.Endpoint.DBSizeInUse, tasks); budget > 0 && stall > budget {
-		return fmt.Sprintf("A planned defragmentation would interrupt member %s for about %s, which is longer than the budget of %s. Increase the annotation %s, or start it at a time that suits with `kubectl etcd defrag %s`",
-			largest.Name, stall.Round(100*time.Millisecond), budget, druidv1alpha1.DefragmentationStallBudgetAnnotation, etcd.Name)
+	if stall := PredictedStall(etcd, etcdcluster.LargestInUse(o.Etcd), tasks); budget > 0 && stall > budget {
+		return fmt.Sprintf("A planned defragmentation would interrupt each member for up to %s, which is longer than the budget of %s. Increase the annotation %s, or start it at a time that suits with `kubectl etcd defrag %s`",
+			max(time.Second, stall.Round(time.Second)), budget, druidv1alpha1.DefragmentationStallBudgetAnnotation, etcd.Name)
 	}
 
 	return ""

@@ -49,8 +49,15 @@ var _ = Describe("A planned defragmentation", func() {
 	measured := func(created time.Time, stall time.Duration, after int64) func(*input) {
 		return func(w *input) {
 			task := druidv1alpha1.EtcdOpsTask{ObjectMeta: metav1.ObjectMeta{Name: "measured", CreationTimestamp: metav1.NewTime(created)}}
-			task.Spec.EtcdName = new("main")
+			task.Spec.EtcdName, task.Status.State = new("main"), new(druidv1alpha1.TaskStateSucceeded)
 			task.Status.Members = []druidv1alpha1.DefragmentedMember{{Name: "main-0", Stall: metav1.Duration{Duration: stall}, SizeBytesAfter: after}}
+			w.tasks = append(w.tasks, task)
+		}
+	}
+	ended := func(name string, created time.Time) func(*input) {
+		return func(w *input) {
+			task := druidv1alpha1.EtcdOpsTask{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(created)}}
+			task.Spec.EtcdName, task.Status.State = new("main"), new(druidv1alpha1.TaskStateSucceeded)
 			w.tasks = append(w.tasks, task)
 		}
 	}
@@ -84,8 +91,10 @@ var _ = Describe("A planned defragmentation", func() {
 		decision := decide(change)
 		Expect(decision.Refusal).To(BeEmpty())
 		Expect(decision.TaskID).To(Equal(fmt.Sprintf("planned-%d", time.Date(2026, 1, 2, 1, 0, 0, 0, time.UTC).Unix())))
+		Expect(decision.NotAfter).To(Equal(time.Date(2026, 1, 2, 2, 0, 0, 0, time.UTC)))
 		Expect(decision.Reason).To(Equal(reason))
 	},
+		Entry("a window after the last one", all(fragmented, ended("main-defragmentation-planned-1", time.Date(2026, 1, 2, 0, 10, 0, 0, time.UTC))), "The file of member main-1 has 3Gi, and 1Gi are in use"),
 		Entry("if half of a large file is free", fragmented, "The file of member main-1 has 3Gi, and 1Gi are in use"),
 		Entry("if a tenth of a file close to the quota is free", sizes(7*gibibyte, 6*gibibyte), "The file of member main-1 has 7Gi, and 6Gi are in use"),
 		Entry("if the members respond within the budget", all(fragmented, withBudget(10*time.Second)), "The file of member main-1 has 3Gi, and 1Gi are in use"),
@@ -100,9 +109,9 @@ var _ = Describe("A planned defragmentation", func() {
 		Expect(decision.Refusal).To(ContainSubstring(refusal))
 	},
 		Entry("if a member would not respond for longer than the budget of the operator", all(fragmented, withBudget(9*time.Second)),
-			"would interrupt member main-0 for about 10s, which is longer than the budget of 9s. Increase the annotation druid.gardener.cloud/defragmentation-stall-budget, or start it at a time that suits with `kubectl etcd defrag main`"),
+			"would interrupt each member for up to 10s, which is longer than the budget of 9s. Increase the annotation druid.gardener.cloud/defragmentation-stall-budget, or start it at a time that suits with `kubectl etcd defrag main`"),
 		Entry("if it would not respond for longer than that of the annotation", all(fragmented, annotated("5s")), "longer than the budget of 5s"),
-		Entry("if the last defragmentation was slower", all(fragmented, measured(time.Unix(2, 0), 30*time.Second, gibibyte), measured(time.Unix(1, 0), time.Second, gibibyte), annotated("20s")), "for about 30s"),
+		Entry("if the last defragmentation was slower", all(fragmented, measured(time.Unix(2, 0), 30*time.Second, gibibyte), measured(time.Unix(1, 0), time.Second, gibibyte), annotated("20s")), "for up to 30s"),
 		Entry("if the annotation is not a duration", all(fragmented, annotated("soon")), `="soon" is not a duration such as 10s`),
 		Entry("if the annotation is negative", all(fragmented, annotated("-1s")), `="-1s" is not a duration`),
 		Entry("if a volume has no room for the copy", all(fragmented, func(w *input) {
@@ -122,9 +131,11 @@ var _ = Describe("A planned defragmentation", func() {
 		Entry("if it is not known how much is in use", sizes(3*gibibyte, 0)),
 		Entry("before the window", all(fragmented, func(w *input) { w.now = time.Date(2026, 1, 2, 0, 59, 59, 0, time.UTC) })),
 		Entry("after the window", all(fragmented, func(w *input) { w.now = time.Date(2026, 1, 2, 2, 0, 0, 0, time.UTC) })),
-		Entry("twice in a window", all(fragmented, func(w *input) {
+		Entry("twice in a window", all(fragmented, ended("main-defragmentation-planned-1", time.Date(2026, 1, 2, 1, 1, 0, 0, time.UTC)))),
+		Entry("in a window that overlaps with the last one", all(fragmented, ended("main-defragmentation-planned-1", time.Date(2026, 1, 2, 0, 10, 1, 0, time.UTC)))),
+		Entry("while another task has not ended", all(fragmented, func(w *input) {
 			task := druidv1alpha1.EtcdOpsTask{}
-			task.Name = planner.DefragmentationTaskName(w.etcd, fmt.Sprintf("planned-%d", time.Date(2026, 1, 2, 1, 0, 0, 0, time.UTC).Unix()))
+			task.Name, task.Spec.EtcdName = "compaction", new("main")
 			w.tasks = append(w.tasks, task)
 		})),
 		Entry("if the sidecar does so by its schedule", all(fragmented, func(w *input) { w.o.State.Accepted.Defaults.PlannedDefragmentation = false })),

@@ -68,9 +68,10 @@ func sidecarValuesFor(etcd *druidv1alpha1.Etcd, defaults state.Defaults) Sidecar
 const neverSchedule = "0 0 30 2 *"
 
 // defragmentationSchedule is the schedule with which the sidecar of the leader defragments all members, the leader in place. Empty: that of the
-// sidecar. It never does so if the operator defragments the members.
+// sidecar. It never does so if the operator defragments the members, which it does not for members that it does not manage or observe.
 func defragmentationSchedule(etcd *druidv1alpha1.Etcd, defaults state.Defaults) string {
-	if defaults.PlannedDefragmentation {
+	_, isUnobserved := etcd.Annotations[druidv1alpha1.DisableEtcdRuntimeComponentCreationAnnotation]
+	if defaults.PlannedDefragmentation && helper.ManagesPods(etcd) && !isUnobserved {
 		return neverSchedule
 	}
 

@@ -123,9 +123,9 @@ var _ = Describe("ValuesFor", func() {
 })
 
 var _ = Describe("The defragmentation schedule of the sidecar", func() {
-	schedule := func(isPlanned bool, configured *string) string {
+	schedule := func(isPlanned bool, configured *string, options ...func(*druidv1alpha1.Etcd)) string {
 		GinkgoHelper()
-		in := inputOf(func(obj *druidv1alpha1.Etcd) { obj.Spec.Etcd.DefragmentationSchedule = configured })()
+		in := inputOf(append(options, func(obj *druidv1alpha1.Etcd) { obj.Spec.Etcd.DefragmentationSchedule = configured })...)()
 		in.Defaults.PlannedDefragmentation = isPlanned
 		values, err := etcd.ValuesFor(in)
 		Expect(err).NotTo(HaveOccurred())
@@ -137,6 +137,13 @@ var _ = Describe("The defragmentation schedule of the sidecar", func() {
 		Expect(schedule(false, new("0 3 * * *"))).To(Equal("0 3 * * *"))
 		Expect(schedule(false, nil)).To(BeEmpty())
 	})
+
+	DescribeTable("is that of the spec for members that the operator does not defragment", func(option func(*druidv1alpha1.Etcd)) {
+		Expect(schedule(true, new("0 3 * * *"), option)).To(Equal("0 3 * * *"))
+	},
+		Entry("because their pods are managed externally", externallyManaged),
+		Entry("because it does not observe them", fixture.WithAnnotation("druid.gardener.cloud/disable-etcd-runtime-component-creation", "")),
+	)
 
 	It("is never due if the operator defragments the members", func() {
 		for _, configured := range []*string{new("0 3 * * *"), nil} {

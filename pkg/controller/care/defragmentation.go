@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/opstask"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/planner"
@@ -36,9 +37,11 @@ func (r *Reconciler) planDefragmentation(ctx context.Context, etcd *druidv1alpha
 	}
 	decision := planner.PlanDefragmentation(etcd, o, tasks.Items, r.Config.Defragmentation, now)
 	if decision.TaskID == "" {
+		r.announceRefusal(etcd, decision.Refusal)
+
 		return decision.Refusal, nil
 	}
-	task, err := opstask.Create(ctx, r.Client, etcd, opstask.Request{Kind: druidv1alpha1.RunTaskDefragmentation, ID: decision.TaskID, TTL: plannedTaskTTL})
+	task, err := opstask.Create(ctx, r.Client, etcd, opstask.Request{Kind: druidv1alpha1.RunTaskDefragmentation, ID: decision.TaskID, TTL: plannedTaskTTL, NotAfter: decision.NotAfter})
 	switch {
 	case apierrors.IsAlreadyExists(err):
 		return "", nil // the cache does not show it yet
@@ -48,4 +51,12 @@ func (r *Reconciler) planDefragmentation(ctx context.Context, etcd *druidv1alpha
 	r.Recorder.Eventf(etcd, nil, corev1.EventTypeNormal, "DefragmentationPlanned", "Defragment", "%s; EtcdOpsTask %s defragments one member after another", decision.Reason, task.Name)
 
 	return "", nil
+}
+
+// announceRefusal emits an event when the status does not report a refusal yet. The status of the condition stays True, so that its change emits none.
+func (r *Reconciler) announceRefusal(etcd *druidv1alpha1.Etcd, refusal string) {
+	before := conditions.Find(etcd.Status.Conditions, druidv1alpha1.ConditionTypeDatabaseSpaceAvailable)
+	if refusal != "" && (before == nil || before.Reason != druidv1alpha1.ReasonDefragmentationRefused) {
+		r.Recorder.Eventf(etcd, nil, corev1.EventTypeWarning, druidv1alpha1.ReasonDefragmentationRefused, "Defragment", "%s", refusal)
+	}
 }

@@ -86,6 +86,7 @@ var _ = Describe("A planned defragmentation", func() {
 		Expect(found).To(HaveLen(1))
 		Expect(found[0].Name).To(Equal("main-defragmentation-planned-1767268800"))
 		Expect(found[0].Spec.Config.Defragmentation).NotTo(BeNil())
+		Expect(found[0].Annotations).To(HaveKeyWithValue("etcd-druid.extensions.gardener.cloud/not-after", "2026-01-01T13:00:00Z"))
 		Expect(found[0].Spec.TTLSecondsAfterFinished).To(HaveValue(BeEquivalentTo(7 * 24 * 60 * 60)))
 		Expect(metav1.IsControlledBy(&found[0], etcd)).To(BeTrue())
 		Expect(recorder.Events).To(Receive(ContainSubstring("Normal DefragmentationPlanned The file of member main-0 has 3Gi, and 1Gi are in use; EtcdOpsTask main-defragmentation-planned-1767268800 defragments")))
@@ -94,7 +95,10 @@ var _ = Describe("A planned defragmentation", func() {
 	It("is reported if it would interrupt a member for too long", func(ctx SpecContext) {
 		r.Config.Defragmentation.StallBudget = time.Second
 		Expect(reconcileOnce(ctx)).To(Succeed())
+		Expect(reconcileOnce(ctx)).To(Succeed())
 		Expect(tasks(ctx)).To(BeEmpty())
+		Expect(recorder.Events).To(Receive(HavePrefix("Warning DefragmentationRefused A planned defragmentation would interrupt each member for up to 10s")))
+		Expect(recorder.Events).NotTo(Receive(HavePrefix("Warning DefragmentationRefused")))
 		Expect(c.Get(ctx, client.ObjectKeyFromObject(etcd), etcd)).To(Succeed())
 		Expect(conditions.Find(etcd.Status.Conditions, "DatabaseSpaceAvailable")).To(And(
 			HaveField("Status", BeEquivalentTo("True")), HaveField("Reason", "DefragmentationRefused"), HaveField("Message", ContainSubstring("longer than the budget of 1s")),

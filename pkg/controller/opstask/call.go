@@ -47,7 +47,7 @@ func (r *Reconciler) call(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, 
 	defer cancel()
 	switch helper.TaskKind(task) {
 	case druidv1alpha1.RunTaskDefragmentation:
-		return r.defragment(ctx, etcd)
+		return r.defragment(ctx, etcd, task.Annotations[druidv1alpha1.TaskNotAfterAnnotation] != "")
 	case druidv1alpha1.RunTaskCompaction:
 		return r.compactionOutcome(ctx, task, etcd)
 	default:

@@ -24,6 +24,8 @@ type Request struct {
 	ID string
 	// TTL is how long the task is kept after it has finished. 0: the default of the API.
 	TTL time.Duration
+	// NotAfter is the time after which the task does not start any more. Zero: no limit.
+	NotAfter time.Time
 }
 
 // Create creates the task NAME-KIND-ID of an Etcd, and returns it. The error says whether a task of that name exists already.
@@ -52,6 +54,9 @@ func taskOf(etcd *druidv1alpha1.Etcd, request Request) *druidv1alpha1.EtcdOpsTas
 			OwnerReferences: []metav1.OwnerReference{helper.OwnerReference(etcd)},
 		},
 		Spec: druidv1alpha1.EtcdOpsTaskSpec{EtcdName: new(etcd.Name)},
+	}
+	if !request.NotAfter.IsZero() {
+		task.Annotations[druidv1alpha1.TaskNotAfterAnnotation] = request.NotAfter.UTC().Format(time.RFC3339)
 	}
 	if request.TTL > 0 {
 		task.Spec.TTLSecondsAfterFinished = new(int32(request.TTL.Seconds()))

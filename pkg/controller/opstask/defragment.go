@@ -27,8 +27,9 @@ const (
 	memberTimeout = 2 * time.Minute
 )
 
-// defragment defragments the members one at a time. Each step waits until all members are healthy.
-func (r *Reconciler) defragment(ctx context.Context, etcd *druidv1alpha1.Etcd) Outcome {
+// defragment defragments the members one at a time. Each step waits until all members are healthy. A planned defragmentation skips members that gain
+// little.
+func (r *Reconciler) defragment(ctx context.Context, etcd *druidv1alpha1.Etcd, isPlanned bool) Outcome {
 	var (
 		outcome Outcome
 		done    = map[uint64]bool{}
@@ -36,7 +37,7 @@ func (r *Reconciler) defragment(ctx context.Context, etcd *druidv1alpha1.Etcd) O
 	)
 	for {
 		before := len(done)
-		waitsFor, isDone, err := r.executeStep(ctx, etcd, &outcome, done)
+		waitsFor, isDone, err := r.executeStep(ctx, etcd, &outcome, done, isPlanned)
 		switch {
 		case err != nil:
 		case isDone:
@@ -58,12 +59,12 @@ func (r *Reconciler) defragment(ctx context.Context, etcd *druidv1alpha1.Etcd) O
 
 // executeStep executes the next step, or returns what it waits for, or that the defragmentation is complete. Its lock prevents
 // that another controller replaces a member in the meantime.
-func (r *Reconciler) executeStep(ctx context.Context, etcd *druidv1alpha1.Etcd, outcome *Outcome, done map[uint64]bool) (waitsFor string, isDone bool, err error) {
+func (r *Reconciler) executeStep(ctx context.Context, etcd *druidv1alpha1.Etcd, outcome *Outcome, done map[uint64]bool, isPlanned bool) (waitsFor string, isDone bool, err error) {
 	if !r.Locks.TryLock(etcd.UID, ControllerName) {
 		return "the replacement of a member to end", false, nil
 	}
 	defer r.Locks.Unlock(etcd.UID, 0)
-	step := opstask.DefragmentationFor(etcd, r.Observer.Observe(ctx, etcd, observer.Request{QueryEtcd: true}), done)
+	step := opstask.DefragmentationFor(etcd, r.Observer.Observe(ctx, etcd, observer.Request{QueryEtcd: true}), done, isPlanned)
 	switch {
 	case step.WaitsFor != "":
 		return step.WaitsFor, false, nil

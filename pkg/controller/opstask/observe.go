@@ -92,6 +92,9 @@ func taskFor(task *druidv1alpha1.EtcdOpsTask) opstask.Task {
 		TTL:            time.Duration(ptr.Deref(task.Spec.TTLSecondsAfterFinished, 3600)) * time.Second,
 		FailedAttempts: len(task.Status.LastErrors),
 	}
+	if notAfter, err := time.Parse(time.RFC3339, task.Annotations[druidv1alpha1.TaskNotAfterAnnotation]); err == nil {
+		t.NotAfter = notAfter
+	}
 	if task.Status.LastTransitionTime != nil {
 		t.Since = task.Status.LastTransitionTime.Time
 	}

@@ -74,6 +74,8 @@ const (
 	RunTaskCompaction = "compaction"
 	// RunTaskDefragmentation defragments the database of every member.
 	RunTaskDefragmentation = "defragmentation"
+	// TaskNotAfterAnnotation on an EtcdOpsTask is the time, in RFC 3339, after which the operator does not start it any more. Missing: no limit.
+	TaskNotAfterAnnotation = "etcd-druid.extensions.gardener.cloud/not-after"
 	// TaskKindAnnotation is the key of the task kind, one of RunTask*, on an EtcdOpsTask that the operator created
 	// because of RunTaskAnnotation. It takes precedence over spec.config: the CustomResourceDefinitions of etcd-druid
 	// prune unknown kinds.
