@@ -12,7 +12,7 @@ LINT = go tool -modfile=$(CURDIR)/hack/tools/go.mod golangci-lint
 # Without shellcheck and pyflakes, which not every machine has. The result therefore does not depend on the machine.
 ACTIONLINT = go tool -modfile=$(CURDIR)/hack/actionlint/go.mod actionlint -shellcheck= -pyflakes=
 # Modules of this repository that the linters check.
-LINTED = . pkg/apis/druid cmd/etcd-helper hack/seed hack/seed/modules/cluster hack/seed/modules/etcd-wrapper/wrapper hack/seed/modules/etcd-wrapper/etcd34 hack/seed/modules/etcd-wrapper/etcd35 hack/seed/modules/pause test/consumer test/rules
+LINTED = . pkg/apis/druid cmd/etcd-helper hack/seed hack/seed/modules/cluster hack/seed/modules/etcd-wrapper/wrapper hack/seed/modules/etcd-wrapper/etcd34 hack/seed/modules/etcd-wrapper/etcd35 hack/seed/modules/pause test/consumer test/linearizability test/rules
 
 .DEFAULT_GOAL = help
 
@@ -24,7 +24,7 @@ help: ## Print this list of targets
 needs-go:
 	@command -v go >/dev/null || { echo "Go is missing: install $$(sed -n 's/^go /Go /p' go.mod) or newer and add it to your PATH, see https://go.dev/dl" >&2; exit 1; }
 
-up down kind-up kind-down seed-status test test-unit test-integration test-e2e test-long test-update-golden generate format tidy check check-generate check-vulnerabilities build release image deploy: needs-go
+up down kind-up kind-down seed-status test test-unit test-integration test-e2e test-long test-soak test-update-golden generate format tidy check check-generate check-vulnerabilities build release image deploy: needs-go
 
 ##@ Run
 
@@ -69,6 +69,10 @@ test-e2e: ## Run the end-to-end tests on the local seed, or on the cluster of KU
 .PHONY: test-long
 test-long: ## Run long tests: other random seeds, all versions of etcd, more repetitions; not part of `make test`
 	@$(TEST) long
+
+.PHONY: test-soak
+test-soak: ## Check histories of concurrent clients for SOAK_DURATION (4h), while the operator and members are killed; not part of `make test`
+	@$(TEST) soak
 
 .PHONY: test-update-golden
 test-update-golden: ## Update the golden files; review the diff before you commit it

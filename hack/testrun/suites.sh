@@ -27,6 +27,7 @@ unit() {
 	# The tests of these modules read files of other modules, which the test cache of Go does not track.
 	go_test hack/seed -count=1 ./...
 	go_test test/consumer -count=1 ./...
+	go_test test/linearizability ./...
 	go_test test/rules -count=1 ./...
 }
 
@@ -51,10 +52,10 @@ e2e() {
 # scenarios runs all scenarios that are not long, with the version of etcd in ETCD_VERSION.
 scenarios() {
 	if [[ -n ${FOCUS:-} ]]; then
-		scenario_step 2 '!long' "--focus=$FOCUS"
+		scenario_step 2 '!long && !soak' "--focus=$FOCUS"
 	else
-		scenario_step 7 '!long && !quiet'
-		scenario_step 2 '!long && quiet' # at a low load, since these scenarios limit gaps to a second
+		scenario_step 7 '!long && !soak && !quiet'
+		scenario_step 2 '!long && !soak && quiet' # at a low load, since these scenarios limit gaps to a second
 	fi
 }
 
@@ -73,6 +74,12 @@ long() {
 	local version
 	for version in 3.4 3.5; do ETCD_VERSION=$version scenarios; done
 	ginkgo --procs=4 --timeout=6h --label-filter=long ./test/e2e
+}
+
+soak_runs="histories of concurrent clients for SOAK_DURATION while the operator and members are killed; on request only"
+soak() {
+	start_seed || return
+	SOAK_DURATION=${SOAK_DURATION:-4h} ginkgo --procs=1 --seed="${SOAK_SEED:-$RANDOM}" --timeout=48h --label-filter=soak ./test/e2e
 }
 
 # list_packages PATTERN EXCLUDED sets packages to the Go packages of the pattern, except those that match the regular expression. It
