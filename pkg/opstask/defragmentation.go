@@ -55,11 +55,7 @@ func DefragmentationFor(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, don
 	if leader == nil {
 		return Defragmentation{WaitsFor: "the members to agree on a leader"}
 	}
-	isDone := func(m *etcdcluster.Member) bool {
-		size, inUse := m.Endpoint.DBSize, m.Endpoint.DBSizeInUse
-
-		return done[m.ID()] || isPlanned && inUse > 0 && size-inUse < size/reclaimablePart
-	}
+	isDone := func(m *etcdcluster.Member) bool { return done[m.ID()] || isPlanned && gainsLittle(m) }
 	for _, member := range followers {
 		if !isDone(member) {
 			return Defragmentation{Member: member}
@@ -73,6 +69,13 @@ func DefragmentationFor(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, don
 	default:
 		return Defragmentation{Member: leader, MoveTo: followers[0].ID()}
 	}
+}
+
+// gainsLittle is true if the file of a member would hardly shrink.
+func gainsLittle(m *etcdcluster.Member) bool {
+	size, inUse := m.Endpoint.DBSize, m.Endpoint.DBSizeInUse
+
+	return inUse > 0 && size-inUse < size/reclaimablePart
 }
 
 // DefragmentationOf returns the name of the task that currently defragments the members of the Etcd. tasks are all tasks of the

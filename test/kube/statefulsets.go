@@ -123,22 +123,26 @@ func (k *Cluster) createPod(statefulSet *appsv1.StatefulSet, ordinal int, revisi
 // garbageCollector orphans the pods of StatefulSets with the finalizer orphan, and deletes pods whose owner does not exist. It orphans only the
 // pods that it knew before: the watches of the real one lag too.
 func (k *Cluster) garbageCollector() bool {
-	changed := false
-	known := k.owners
-	defer func() {
-		k.owners = map[types.UID]types.UID{}
-		for _, pod := range listOf[*corev1.Pod](k) {
-			if owner := metav1.GetControllerOf(pod); owner != nil {
-				k.owners[pod.UID] = owner.UID
-			}
+	changed := k.orphanPods()
+	k.owners = map[types.UID]types.UID{}
+	for _, pod := range listOf[*corev1.Pod](k) {
+		if owner := metav1.GetControllerOf(pod); owner != nil {
+			k.owners[pod.UID] = owner.UID
 		}
-	}()
+	}
+
+	return k.deleteOwnerless() || changed
+}
+
+// orphanPods removes the owner references of the pods of StatefulSets with the finalizer orphan, and the finalizer.
+func (k *Cluster) orphanPods() bool {
+	changed := false
 	for _, statefulSet := range listOf[*appsv1.StatefulSet](k) {
 		if statefulSet.DeletionTimestamp == nil || !controllerutil.ContainsFinalizer(statefulSet, metav1.FinalizerOrphanDependents) {
 			continue
 		}
 		for _, pod := range k.podsOf(statefulSet) {
-			if known[pod.UID] == statefulSet.UID {
+			if k.owners[pod.UID] == statefulSet.UID {
 				change(k, pod, func(pod *corev1.Pod) { pod.OwnerReferences = nil })
 			}
 		}
@@ -146,6 +150,13 @@ func (k *Cluster) garbageCollector() bool {
 			controllerutil.RemoveFinalizer(statefulSet, metav1.FinalizerOrphanDependents)
 		}) || changed
 	}
+
+	return changed
+}
+
+// deleteOwnerless deletes the pods whose owner does not exist.
+func (k *Cluster) deleteOwnerless() bool {
+	changed := false
 	for _, pod := range listOf[*corev1.Pod](k) {
 		owner := metav1.GetControllerOf(pod)
 		if owner == nil {

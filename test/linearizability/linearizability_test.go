@@ -149,7 +149,7 @@ func TestSamples(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			command := exec.CommandContext(t.Context(), os.Args[0], "-test.v") // #nosec G204 -- this test
+			command := exec.CommandContext(t.Context(), os.Args[0], "-test.v") // #nosec G204 G702 -- this test
 			command.Env = append(os.Environ(), fmt.Sprintf("%s=%s", sampleVariable, name))
 			output, err := command.CombinedOutput()
 			if violation == "" {

@@ -219,9 +219,11 @@ func (r *execution) removeScaleUpAnnotation(ctx context.Context, run *engine.Run
 	return nil
 }
 
-// releasePods releases the pods of a StatefulSet that recreateStatefulSet has deleted, and the StatefulSet is gone. The garbage collector orphans the
-// pods that it knows before that. It removes the finalizer from a StatefulSet that is not being deleted: an interruption prevented its deletion, and the reason
-// for the deletion may not exist any more.
+// releasePods releases the pods of a StatefulSet that recreateStatefulSet has deleted, and the StatefulSet is gone. The garbage collector
+// orphans the pods that it knows before that.
+//
+// It removes the finalizer from a StatefulSet that is not being deleted. An interruption prevented its deletion, and the reason may not exist any
+// more.
 func (r *execution) releasePods(ctx context.Context, run *engine.Run) error {
 	observed, etcd := run.Observation.StatefulSet, run.Target.Etcd
 	if !observed.HasReleaseFinalizer || observed.Deleting && !observed.AwaitsRelease || observed.OwnerUID != etcd.UID {

@@ -106,7 +106,7 @@ func copyLog(volume string) string {
 			return err
 		}
 
-		return os.WriteFile(filepath.Join(target, filepath.Base(path)), content, 0o600)
+		return os.WriteFile(filepath.Join(target, filepath.Base(path)), content, 0o600) // #nosec G703 -- a temporary directory of this test
 	})).To(Succeed())
 
 	return directory
