@@ -34,6 +34,8 @@ const (
 	endpointVariable, seedVariable = "LINEARIZABILITY_ENDPOINT", "LINEARIZABILITY_SEED"
 	// sampleVariable names the sample that TestHistory checks.
 	sampleVariable = "LINEARIZABILITY_SAMPLE"
+	// recorded is the message after all clients have stopped.
+	recorded = "all clients have stopped"
 	// checkTimeout limits the search for a linearization. A history that needs longer has an unknown result, which is a failure.
 	checkTimeout = 5 * time.Minute
 )
@@ -51,8 +53,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestHistory records a history until a line arrives on the standard input, and checks it. The line contains the data directories of the members,
-// separated by spaces. Their write-ahead logs show the requests that etcd has persisted.
+// TestHistory records a history until a line arrives on the standard input. When no client sends requests any more, it logs recorded. The next line
+// contains copies of the data directories of the members, separated by spaces. Their write-ahead logs show the requests that etcd has persisted.
 func TestHistory(t *testing.T) {
 	if sample := os.Getenv(sampleVariable); sample != "" {
 		check(t, samples[sample]())
@@ -64,13 +66,10 @@ func TestHistory(t *testing.T) {
 		t.Fatalf("%s: %s", seedVariable, err)
 	}
 	ctx, stop := context.WithCancel(t.Context())
-	var directories []string
+	input := bufio.NewReader(os.Stdin)
 	go func() {
 		defer stop()
-		line, err := bufio.NewReader(os.Stdin).ReadString('\n')
-		if err == nil {
-			directories = strings.Fields(line)
-		}
+		_, _ = input.ReadString('\n')
 	}()
 	reports, err := linearizability.Record(ctx, linearizability.Load{
 		Endpoint: os.Getenv(endpointVariable), Seed: seed, Clients: 4, Keys: 5, Pause: 50 * time.Millisecond, Timeout: time.Second,
@@ -78,7 +77,12 @@ func TestHistory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	requests, err := report.PersistedRequestsDirs(zap.NewNop(), directories)
+	t.Log(recorded)
+	line, err := input.ReadString('\n')
+	if err != nil {
+		t.Fatalf("reading the data directories: %s", err)
+	}
+	requests, err := report.PersistedRequestsDirs(zap.NewNop(), strings.Fields(line))
 	if err != nil {
 		t.Fatalf("reading the write-ahead logs: %s", err)
 	}

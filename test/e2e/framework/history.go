@@ -5,7 +5,6 @@
 package framework
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -21,6 +20,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gbytes"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -36,7 +36,7 @@ type History struct {
 	etcd    *druidv1alpha1.Etcd
 	process *exec.Cmd
 	input   io.WriteCloser
-	output  *bytes.Buffer
+	output  *gbytes.Buffer
 }
 
 // RecordHistory starts clients of an empty and healthy Etcd, which the operator has configured with TLS. They connect through the client Service.
@@ -50,7 +50,7 @@ func (ns *TestNamespace) RecordHistory(ctx context.Context, etcd *druidv1alpha1.
 	output, err := build.CombinedOutput()
 	Expect(err).NotTo(HaveOccurred(), string(output))
 
-	h := &History{ns: ns, etcd: etcd, output: &bytes.Buffer{}}
+	h := &History{ns: ns, etcd: etcd, output: gbytes.NewBuffer()}
 	h.process = exec.CommandContext(context.WithoutCancel(ctx), binary, "-test.v", "-test.timeout=0") // #nosec G204 -- built above
 	h.process.Env = append(os.Environ(), "LINEARIZABILITY_ENDPOINT="+h.forward(ctx), fmt.Sprintf("LINEARIZABILITY_SEED=%d", randomSeed))
 	h.process.Stdout, h.process.Stderr = h.output, h.output
@@ -69,6 +69,11 @@ func (ns *TestNamespace) RecordHistory(ctx context.Context, etcd *druidv1alpha1.
 func (h *History) ExpectLinearizable(ctx context.Context) {
 	GinkgoHelper()
 
+	_, err := fmt.Fprintln(h.input)
+	Expect(err).NotTo(HaveOccurred(), string(h.output.Contents()))
+	// A log that is copied before lacks requests that etcd has acknowledged.
+	Eventually(h.output).WithContext(ctx).WithTimeout(ReadyTimeout).Should(gbytes.Say("all clients have stopped"))
+
 	var directories []string
 
 	claims := &corev1.PersistentVolumeClaimList{}
@@ -78,10 +83,10 @@ func (h *History) ExpectLinearizable(ctx context.Context) {
 		directories = append(directories, copyLog(h.ns.volumePath(ctx, &claims.Items[i])))
 	}
 
-	_, err := fmt.Fprintln(h.input, strings.Join(directories, " "))
-	Expect(err).NotTo(HaveOccurred(), h.output.String())
-	Expect(h.process.Wait()).To(Succeed(), h.output.String())
-	AddReportEntry("the history of concurrent clients is linearizable", ReportEntryVisibilityAlways, h.output.String())
+	_, err = fmt.Fprintln(h.input, strings.Join(directories, " "))
+	Expect(err).NotTo(HaveOccurred(), string(h.output.Contents()))
+	Expect(h.process.Wait()).To(Succeed(), string(h.output.Contents()))
+	AddReportEntry("the history of concurrent clients is linearizable", ReportEntryVisibilityAlways, string(h.output.Contents()))
 }
 
 // copyLog copies the write-ahead log on a volume into a directory with the layout of a data directory, and returns the directory. The copy may be
