@@ -21,7 +21,8 @@ import (
 )
 
 var _ = Describe("The history of concurrent clients", framework.NeedsSeed("crashes etcd and reads write-ahead logs"), func() {
-	It("is linearizable while the operator rolls out changes, scales, repairs, defragments, surges and rotates", func(ctx SpecContext) {
+	// It is one of the longest tests, and starts before the shorter ones.
+	It("is linearizable while the operator rolls out changes, scales, repairs, defragments, surges and rotates", SpecPriority(5), func(ctx SpecContext) {
 		c := newChanges(ctx, "history", GinkgoRandomSeed())
 		history := c.ns.RecordHistory(ctx, c.etcd, c.seed)
 		c.runAll(ctx, c.ofThree())
