@@ -21,8 +21,8 @@ import (
 )
 
 var _ = Describe("The history of concurrent clients", framework.NeedsSeed("crashes etcd and reads write-ahead logs"), func() {
-	// It is one of the longest tests, and starts before the shorter ones.
-	It("is linearizable while the operator rolls out changes, scales, repairs, defragments, surges and rotates", SpecPriority(5), func(ctx SpecContext) {
+	// It runs in make test-long until repeated runs have shown that it is stable.
+	It("is linearizable while the operator rolls out changes, scales, repairs, defragments, surges and rotates", Label("long"), func(ctx SpecContext) {
 		c := newChanges(ctx, "history", GinkgoRandomSeed())
 		history := c.ns.RecordHistory(ctx, c.etcd, c.seed)
 		c.runAll(ctx, c.ofThree())
