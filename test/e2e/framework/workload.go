@@ -19,6 +19,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -34,6 +35,9 @@ const (
 	// dialTimeout bounds a connection attempt, because packets to a partitioned node get no response. The client then
 	// tries another endpoint.
 	dialTimeout = time.Second
+	// reconnectDelay bounds the time between two attempts to connect to a pod. The default of gRPC increases to two minutes while a pod does not
+	// exist, such as the temporary second pod of a single member. The client would then not notice for as long that the pod exists.
+	reconnectDelay = 300 * time.Millisecond
 	// workloadPrefix begins the keys of the workload: <workloadPrefix><client>/<number>.
 	workloadPrefix = "workload/"
 )
@@ -157,7 +161,10 @@ func (w *Workload) connect(ctx context.Context, config *tls.Config, hosts ...str
 	client, err := clientv3.New(clientv3.Config{
 		Context: ctx, Endpoints: endpoints, TLS: config, Logger: zap.NewNop(),
 		DialKeepAliveTime: 6 * time.Second, DialKeepAliveTimeout: 2 * time.Second,
-		DialOptions: []grpc.DialOption{grpc.WithContextDialer(w.dial)},
+		DialOptions: []grpc.DialOption{
+			grpc.WithContextDialer(w.dial),
+			grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: reconnectDelay, MaxDelay: reconnectDelay}, MinConnectTimeout: dialTimeout}),
+		},
 	})
 	Expect(err).NotTo(HaveOccurred())
 
