@@ -62,10 +62,14 @@ var _ = Describe("The pages for users", func() {
 		Expect(writeLog.TLS.Certificates[0].Leaf.Subject.CommonName).To(Equal("etcd-application"))
 		Expect(writeLog.TryWrite(ctx, old)).NotTo(Succeed(), "etcd no longer trusts the old CA")
 	}, SpecTimeout(specTimeout))
+
+	It("lead to the first key in less than ten minutes on another cluster", framework.NeedsSeed("starts another cluster"), func(ctx SpecContext) {
+		followTutorial(ctx)
+	}, SpecTimeout(tutorialTimeout))
 })
 
 // followTutorial follows the tutorial on its own, empty cluster next to the seed. It expects all results that the page describes, and the
-// first key within ten minutes. A serial test calls it, because it measures that duration.
+// first key within ten minutes.
 func followTutorial(ctx context.Context) {
 	GinkgoHelper()
 	const page = "usage/first-etcd.md"
