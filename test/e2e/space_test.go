@@ -86,11 +86,11 @@ var _ = Describe("A full database", func() {
 func expectPlannedDefragmentation(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd, writeLog *framework.WriteLog) {
 	GinkgoHelper()
 
-	const inWindow, limit = "main-defragmentation-planned-", 64 << 20 / 10 * 8
+	const inWindow, limit = "main-defragmentation-planned-", 64 << 20 / 10 * 8 // the operator defragments a larger file if a tenth of it is free
 
 	By("refusing a defragmentation that takes longer than the budget")
 	pod := ns.Pod(ctx, etcd)
-	writeLog.Fragment(ctx, limit+4<<20)
+	writeLog.Fragment(ctx, limit)
 	ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
 		metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, "druid.gardener.cloud/defragmentation-stall-budget", "1ns")
 		etcd.Spec.Etcd.DefragmentationSchedule = new("* * * * *")

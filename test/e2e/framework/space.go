@@ -50,9 +50,9 @@ func (l *WriteLog) Fill(ctx context.Context, key func(number int) string) int {
 	return maxFills
 }
 
-// Fragment writes about that many bytes as values of one key, and removes their history. etcd needs the space of the file no more. The values are not
-// in the log.
-func (l *WriteLog) Fragment(ctx context.Context, bytes int) {
+// Fragment writes values of one key until the database has more than that many bytes, and removes their history. etcd then no longer needs the space.
+// The values are not in the log.
+func (l *WriteLog) Fragment(ctx context.Context, bytes int64) {
 	GinkgoHelper()
 
 	client := l.connect(ctx, l.credentials(ctx))
@@ -60,19 +60,25 @@ func (l *WriteLog) Fragment(ctx context.Context, bytes int) {
 
 	value := make([]byte, fillSize)
 
-	for range bytes / fillSize {
+	for range maxFills {
 		_, err := rand.Read(value)
 		Expect(err).NotTo(HaveOccurred())
 
 		_, err = put(ctx, client, "/registry/fragments/one", string(value))
 		Expect(err).NotTo(HaveOccurred(), l.ns.State)
+
+		status, err := client.Status(ctx, client.Endpoints()[0])
+		Expect(err).NotTo(HaveOccurred())
+
+		if status.DbSize > bytes {
+			_, err = client.Compact(ctx, status.Header.Revision, clientv3.WithCompactPhysical())
+			Expect(err).NotTo(HaveOccurred())
+
+			return
+		}
 	}
 
-	response, err := client.Get(ctx, "/registry/fragments/one", clientv3.WithCountOnly())
-	Expect(err).NotTo(HaveOccurred())
-
-	_, err = client.Compact(ctx, response.Header.Revision, clientv3.WithCompactPhysical())
-	Expect(err).NotTo(HaveOccurred())
+	Fail(fmt.Sprintf("the database has no more than %d bytes after %d values of %d bytes", bytes, maxFills, fillSize))
 }
 
 // EventuallyAccepts writes a new key until etcd acknowledges it, and returns how long etcd rejected it.
