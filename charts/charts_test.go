@@ -176,7 +176,8 @@ var _ = Describe("the operator's chart", func() {
 		func(golden, overwrite string) {
 			documents := slices.DeleteFunc(manifests(overwrite), func(document string) bool {
 				// The files that they come from are compared below.
-				return strings.Contains(document, "apiVersion: apiextensions.k8s.io/") || strings.Contains(document, "name: etcd-druid-older-manifest-form")
+				return strings.Contains(document, "apiVersion: apiextensions.k8s.io/") || strings.Contains(document, "name: etcd-druid-older-manifest-form") ||
+					strings.Contains(document, "name: gardener-extension-etcd-druid-dashboards")
 			})
 			objects(documents)
 
@@ -495,6 +496,24 @@ var _ = Describe("the operator's chart", func() {
 		Expect(find[*monitoringv1.ServiceMonitor](rendered, "gardener-extension-etcd-druid").Labels).To(And(HaveKeyWithValue("prometheus", "other"), HaveKeyWithValue("team", "etcd")))
 		Expect(find[*monitoringv1.PrometheusRule](rendered, "gardener-extension-etcd-druid").Labels).To(HaveKeyWithValue("prometheus", "other"))
 	})
+
+	DescribeTable("shows its dashboards in the Plutono of Gardener, and where values say",
+		func(overwrite, namespace string, selected labels.Set) {
+			dashboards := find[*corev1.ConfigMap](objects(manifests(overwrite)), "gardener-extension-etcd-druid-dashboards")
+			Expect(dashboards.Namespace).To(Equal(namespace))
+			Expect(labels.SelectorFromSet(selected).Matches(labels.Set(dashboards.Labels))).To(BeTrue())
+			Expect(dashboards.Data).To(HaveLen(2))
+			for _, file := range []string{"etcd.json", "etcds.json"} {
+				content, err := charts.Operator.ReadFile(charts.Path + "/files/dashboards/" + file)
+				Expect(err).NotTo(HaveOccurred())
+				Expect(dashboards.Data["etcd-druid-"+file]).To(MatchJSON(content))
+			}
+		},
+		Entry("in a seed", "", "garden", labels.Set{"dashboard.monitoring.gardener.cloud/seed": "true"}),
+		Entry("in the runtime cluster of a garden", inGarden, "garden", labels.Set{"dashboard.monitoring.gardener.cloud/garden": "true"}),
+		Entry("in another cluster", "gardener: {enabled: false}\ndashboards: {enabled: true, labels: {grafana_dashboard: '1'}}", "extension-etcd-druid", labels.Set{"grafana_dashboard": "1"}),
+		Entry("in another namespace", "dashboards: {namespace: monitoring}", "monitoring", labels.Set{}),
+	)
 
 	DescribeTable("alerts about the operator by the name that its series have",
 		func(overwrite string) {

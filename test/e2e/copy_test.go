@@ -57,7 +57,7 @@ var _ = Describe("An EtcdCopyBackupsTask", func() {
 		Expect(copies()).To(ContainElement(ContainSubstring("/Full-")))
 		operator, err := seed.Operator(ctx)
 		Expect(err).NotTo(HaveOccurred())
-		Eventually(operator.MissingForAlerts).WithContext(ctx).WithArguments("copies").WithTimeout(framework.ReconcileTimeout).WithPolling(framework.PollInterval).Should(BeEmpty())
+		Eventually(operator.MissingMetrics).WithContext(ctx).WithArguments("copies").WithTimeout(framework.ReconcileTimeout).WithPolling(framework.PollInterval).Should(BeEmpty())
 
 		By("restoring three members from the copy")
 		copied := fixture.Etcd(fixture.WithName("copied"), fixture.WithReplicas(3), withLocalStore(ns), func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Backup.Store = target })

@@ -45,7 +45,7 @@ var _ = Describe("An invalid spec", func() {
 		eventuallyInvalidSpec(ctx, ns, etcd, "operator")
 		operator, err := seed.Operator(ctx)
 		Expect(err).NotTo(HaveOccurred())
-		Eventually(operator.MissingForAlerts).WithContext(ctx).WithArguments("rejections").WithTimeout(framework.ReconcileTimeout).WithPolling(framework.PollInterval).Should(BeEmpty())
+		Eventually(operator.MissingMetrics).WithContext(ctx).WithArguments("rejections").WithTimeout(framework.ReconcileTimeout).WithPolling(framework.PollInterval).Should(BeEmpty())
 		Expect(objectsIn(ctx, ns)).To(HaveEach(HavePrefix("Secret main-")), "the operator issues certificates and creates nothing else")
 
 		By("correcting the field")

@@ -98,7 +98,7 @@ var _ = Describe("EtcdOpsTasks", Serial, func() {
 			g.Expect(etcd.Annotations).NotTo(HaveKey("druid.gardener.cloud/run-task"))
 		})
 
-		Eventually(operator.MissingForAlerts).WithContext(ctx).WithArguments("tasks").WithTimeout(framework.ReconcileTimeout).WithPolling(framework.PollInterval).Should(BeEmpty())
+		Eventually(operator.MissingMetrics).WithContext(ctx).WithArguments("tasks").WithTimeout(framework.ReconcileTimeout).WithPolling(framework.PollInterval).Should(BeEmpty())
 		Expect(ns.Pod(ctx, etcd).UID).To(Equal(pod.UID), "the pod was not replaced")
 		writeLog.ExpectComplete(ctx)
 	}, SpecTimeout(specTimeout))

@@ -42,11 +42,11 @@ var _ = Describe("The pages for users", func() {
 		ns.EventuallyReady(ctx, etcd)
 		Expect(etcd.Annotations).NotTo(HaveKey(unprotectedAnnotation))
 
-		By("scraping every metric that the alerts of the page read")
+		By("scraping every metric that the alerts of the page and the dashboards read")
 		operator, err := seed.Operator(ctx)
 		Expect(err).NotTo(HaveOccurred())
-		Eventually(operator.MissingForAlerts).WithContext(ctx).WithArguments("operator").WithTimeout(framework.ReconcileTimeout).WithPolling(framework.PollInterval).Should(BeEmpty())
-		Expect(framework.MissingForAlerts("etcd", ns.MemberMetrics(ctx, etcd))).To(BeEmpty())
+		Eventually(operator.MissingMetrics).WithContext(ctx).WithArguments("operator").WithTimeout(framework.ReconcileTimeout).WithPolling(framework.PollInterval).Should(BeEmpty())
+		Expect(framework.MissingMetrics("etcd", ns.MemberMetrics(ctx, etcd))).To(BeEmpty())
 
 		writeLog := ns.NewWriteLog(etcd)
 		old, err := ns.Connection(ctx, etcd)
@@ -58,6 +58,7 @@ var _ = Describe("The pages for users", func() {
 		writeLog.TLS, err = ns.Connection(ctx, etcd)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(writeLog.TLS.RootCAs.Equal(old.RootCAs)).To(BeFalse())
+		Eventually(operator.MissingMetrics).WithContext(ctx).WithArguments("changes").WithTimeout(framework.ReconcileTimeout).WithPolling(framework.PollInterval).Should(BeEmpty())
 		writeLog.ExpectComplete(ctx)
 		Expect(writeLog.TLS.Certificates[0].Leaf.Subject.CommonName).To(Equal("etcd-application"))
 		Expect(writeLog.TryWrite(ctx, old)).NotTo(Succeed(), "etcd no longer trusts the old CA")

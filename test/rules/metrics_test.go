@@ -18,21 +18,34 @@ import (
 // targetLabels are the labels that Prometheus adds to all scraped series.
 var targetLabels = []string{"namespace", "pod", "job"}
 
-// readByAlerts returns the metrics that the alerts read, each with the sorted labels that the alerts read.
-func readByAlerts() map[string][]string {
+// readMetrics returns the metrics that the alerts and the dashboards read, each with the sorted labels that they read.
+func readMetrics() map[string][]string {
 	GinkgoHelper()
 
 	metrics := map[string][]string{}
+	read := func(expression parser.Expr) {
+		parser.Inspect(expression, func(node parser.Node, path []parser.Node) error {
+			if selector, ok := node.(*parser.VectorSelector); ok {
+				metrics[selector.Name] = append(metrics[selector.Name], labelsOf(selector, path)...)
+			}
+
+			return nil
+		})
+	}
 
 	for _, group := range groups(&rules.ManagerOptions{}) {
 		for _, alert := range group.AlertingRules() {
-			parser.Inspect(alert.Query(), func(node parser.Node, path []parser.Node) error {
-				if selector, ok := node.(*parser.VectorSelector); ok {
-					metrics[selector.Name] = append(metrics[selector.Name], labelsOf(selector, path)...)
-				}
+			read(alert.Query())
+		}
+	}
 
-				return nil
-			})
+	for _, panels := range dashboards() {
+		for _, panel := range panels {
+			for _, target := range panel.Targets {
+				expression, err := parser.NewParser(parser.Options{}).ParseExpr(target.Expr)
+				Expect(err).NotTo(HaveOccurred(), panel.Title)
+				read(expression)
+			}
 		}
 	}
 
@@ -64,8 +77,8 @@ func labelsOf(selector *parser.VectorSelector, path []parser.Node) []string {
 }
 
 // metrics.json lists which process exports which metric. The end-to-end tests compare the same file with the exported metrics. An alert on a
-// metric that no process exports would never fire.
-var _ = Describe("The metrics that the alerts read", func() {
+// metric that no process exports would never fire, and its panel would be empty. No end-to-end test compares the predictions, which need an hour.
+var _ = Describe("The metrics that the alerts and dashboards read", func() {
 	It("match metrics.json, which the end-to-end tests check", func() {
 		content, err := os.ReadFile("metrics.json")
 		Expect(err).NotTo(HaveOccurred())
@@ -81,12 +94,12 @@ var _ = Describe("The metrics that the alerts read", func() {
 			}
 		}
 
-		read := readByAlerts()
+		read := readMetrics()
 		for name, labels := range read {
 			Expect(served).To(HaveKeyWithValue(name, ConsistOf(labels)), name)
 		}
 		for name := range served {
-			Expect(read).To(HaveKey(name), "no alert reads it")
+			Expect(read).To(HaveKey(name), "no alert and no dashboard reads it")
 		}
 	})
 })

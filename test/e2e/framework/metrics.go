@@ -24,9 +24,9 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
-// MissingForAlerts applies the function MissingForAlerts to the metrics of the operator's pods. It returns an error if one of the pods
+// MissingMetrics applies the function MissingMetrics to the metrics of the operator's pods. It returns an error if one of the pods
 // cannot be scraped.
-func (o *Operator) MissingForAlerts(ctx context.Context, source string) ([]string, error) {
+func (o *Operator) MissingMetrics(ctx context.Context, source string) ([]string, error) {
 	GinkgoHelper()
 
 	pods, err := o.pods(ctx)
@@ -45,7 +45,7 @@ func (o *Operator) MissingForAlerts(ctx context.Context, source string) ([]strin
 		text.WriteString(metrics)
 	}
 
-	return MissingForAlerts(source, text.String()), nil
+	return MissingMetrics(source, text.String()), nil
 }
 
 // MemberMetrics returns the metrics of etcd in the first member.
@@ -98,9 +98,9 @@ var (
 	label  = regexp.MustCompile(`([a-zA-Z_]\w*)="`)
 )
 
-// MissingForAlerts returns the series of the source that alerts read and that are missing in the metrics, or that lack a label. The file
-// metrics.json lists the series by source. The tests of the alerts verify that it matches the alerts.
-func MissingForAlerts(source, metrics string) []string {
+// MissingMetrics returns the series of the source that alerts and dashboards read and that are missing, or that lack a label. The file
+// metrics.json lists the series by source. The tests of the alerts and dashboards verify that it is complete.
+func MissingMetrics(source, metrics string) []string {
 	GinkgoHelper()
 
 	content, err := os.ReadFile(filepath.Join("..", "rules", "metrics.json"))
