@@ -54,7 +54,7 @@ scenarios() {
 	if [[ -n ${FOCUS:-} ]]; then
 		scenario_step 2 '!long && !soak' "--focus=$FOCUS"
 	else
-		scenario_step 7 '!long && !soak && !quiet'
+		scenario_step 9 '!long && !soak && !quiet'
 		scenario_step 2 '!long && !soak && quiet' # at a low load, since these scenarios limit gaps to a second
 	fi
 }

@@ -23,7 +23,7 @@ import (
 func withoutTLS(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.EnableTLS = new(false) }
 
 var _ = Describe("An Etcd that joins an existing cluster", func() {
-	It("adds its members to that cluster, which have every key, and removes the other members when the spec does not name them any more", quiet, func(ctx SpecContext) {
+	It("adds its members to that cluster, which have every key, and removes the other members when the spec does not name them any more", quiet, SpecPriority(9), func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "join")
 		existing := fixture.Etcd(fixture.WithName("existing"), fixture.WithReplicas(3), withoutTLS)
 		joining := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(3), withLocalStore(ns), withoutTLS, joiningThree(ns.Name))

@@ -83,7 +83,7 @@ func drain(ctx context.Context, ns *framework.TestNamespace) {
 }
 
 var _ = Describe("A surge of a single member", func() {
-	It("changes the template, the volume and the node of a member without an interruption", SpecPriority(5), framework.NeedsSeed("cordons a node and uses a StorageClass of the seed"), func(ctx SpecContext) {
+	It("changes the template, the volume and the node of a member without an interruption", quiet, SpecPriority(5), framework.NeedsSeed("cordons a node and uses a StorageClass of the seed"), func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "surge")
 		etcd := fixture.Etcd(fixture.WithName("main"), withLocalStore(ns), func(etcd *druidv1alpha1.Etcd) {
 			etcd.Spec.StorageCapacity, etcd.Spec.Etcd.Quota = new(resource.MustParse("2Gi")), new(resource.MustParse("128Mi"))

@@ -21,7 +21,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
-var _ = Describe("The volumes of three members", func() {
+var _ = Describe("The volumes of three members", quiet, func() {
 	capacity := func(size string) func(*druidv1alpha1.Etcd) {
 		return func(etcd *druidv1alpha1.Etcd) { etcd.Spec.StorageCapacity = new(resource.MustParse(size)) }
 	}
