@@ -36,7 +36,7 @@ type member struct {
 	base string
 
 	lock sync.Mutex
-	// unbounded is the number of running calls without a timeout. They can outlive the connection in the Pool: a member
+	// unbounded is the number of running calls that may take longer than callTimeout. They can outlive the connection in the Pool: a member
 	// responds to no other call during a defragmentation, so that the observer disconnects it.
 	unbounded int
 	closed    bool
@@ -232,9 +232,14 @@ func (m *member) RemoveMember(ctx context.Context, id uint64) error {
 	}
 }
 
+// hashTimeout limits HashKV: the member reads all its keys, and may respond to no other call meanwhile.
+const hashTimeout = time.Minute
+
 // HashKV implements Client.
 func (m *member) HashKV(ctx context.Context, revision int64) (uint32, int64, error) {
-	ctx, cancel := context.WithTimeout(ctx, m.callTimeout)
+	m.begin()
+	defer m.end()
+	ctx, cancel := context.WithTimeout(ctx, max(hashTimeout, m.callTimeout))
 	defer cancel()
 	response, err := etcdserverpb.NewMaintenanceClient(m.etcd.ActiveConnection()).HashKV(ctx, &etcdserverpb.HashKVRequest{Revision: revision})
 	if err != nil {

@@ -412,6 +412,15 @@ var _ = Describe("Pool", func() {
 		Expect(s.peerURLs).To(Equal([]string{"http://main-0.main-peer.demo.svc:2380"}))
 	})
 
+	It("returns the hash of the keys at a revision, and lets that exceed the timeout of other calls", func() {
+		s := serve(nil)
+		s.compacted = 5
+		pool = etcdclient.NewPool(time.Nanosecond, clock)
+		hash, compacted, err := connect(etcdclient.Target{Address: s.address}).HashKV(ctx, 42)
+		Expect(err).NotTo(HaveOccurred())
+		Expect([]any{hash, compacted}).To(Equal([]any{uint32(42), int64(5)}))
+	})
+
 	It("lets a defragmentation exceed the timeout of other calls", func() {
 		s := serve(nil)
 		pool = etcdclient.NewPool(time.Nanosecond, clock)

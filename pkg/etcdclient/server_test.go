@@ -165,6 +165,11 @@ func (s *server) MemberList(_ context.Context, request *etcdserverpb.MemberListR
 	return &etcdserverpb.MemberListResponse{Members: s.members}, nil
 }
 
+// HashKV has the revision as the hash.
+func (s *server) HashKV(_ context.Context, request *etcdserverpb.HashKVRequest) (*etcdserverpb.HashKVResponse, error) {
+	return &etcdserverpb.HashKVResponse{Hash: uint32(request.Revision), CompactRevision: s.compacted}, nil // #nosec G115 -- a small number
+}
+
 func (s *server) Defragment(ctx context.Context, _ *etcdserverpb.DefragmentRequest) (*etcdserverpb.DefragmentResponse, error) {
 	if s.defragments != nil {
 		s.defragments <- struct{}{}

@@ -305,10 +305,10 @@ func (c *client) HashKV(_ context.Context, revision int64) (hash uint32, compact
 		if revision > c.cluster.revision {
 			return errors.New("hash of the keys: a future revision")
 		}
-		hash = m.hash
+		hash, compacted = m.hash, cmp.Or(m.compacted, c.cluster.compacted)
 
 		return nil
 	})
 
-	return hash, 0, err
+	return hash, compacted, err
 }

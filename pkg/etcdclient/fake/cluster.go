@@ -47,9 +47,10 @@ type memberState struct {
 	stopped bool
 	// version of etcd. Empty: that of the cluster.
 	version string
-	// hash of the data.
-	hash uint32
-	lag  uint64
+	// hash of the data, and compacted is the revision up to which the history was removed, if that is not the one of the cluster.
+	hash      uint32
+	compacted int64
+	lag       uint64
 	// size is the size of the database file in bytes, and inUse the part that holds data.
 	size, inUse int64
 	// withoutHistory is what is in use after a compaction.
@@ -96,6 +97,19 @@ func (c *Cluster) SetVersion(id uint64, version string) {
 
 // SetHash sets the hash of the data of a member. Members without it have the hash 0.
 func (c *Cluster) SetHash(id uint64, hash uint32) { c.change(func() { c.find(id).hash = hash }) }
+
+// Hash returns the hash of the data of a member.
+func (c *Cluster) Hash(id uint64) uint32 {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+
+	return c.find(id).hash
+}
+
+// SetCompacted sets the revision up to which a member was compacted. 0: the one of the cluster.
+func (c *Cluster) SetCompacted(id uint64, revision int64) {
+	c.change(func() { c.find(id).compacted = revision })
+}
 
 // SetLag sets how many entries of the log a member lacks. Members without it lack none.
 func (c *Cluster) SetLag(id, entries uint64) { c.change(func() { c.find(id).lag = entries }) }
