@@ -59,8 +59,8 @@ func (v *VerifiedRestore) String() string {
 	return text
 }
 
-// RetainedVolume is a volume with the data that a restore gave up. The operator has set its reclaim policy to Retain, or is about to. It
-// sets the original policy again when the restored cluster has a full snapshot.
+// RetainedVolume is a volume with the data that a restore gave up, or with wrong data of a member. The operator has set its reclaim policy to Retain, or is
+// about to. After a restore, it sets the original policy again when the cluster has a full snapshot.
 type RetainedVolume struct {
 	// Name and UID of the PersistentVolume.
 	Name string    `json:"name"`
@@ -72,4 +72,6 @@ type RetainedVolume struct {
 	ReclaimPolicy corev1.PersistentVolumeReclaimPolicy `json:"reclaimPolicy"`
 	// At is when the operator decided to retain it.
 	At time.Time `json:"at"`
+	// Kept is true for a volume with wrong data. When its claim is deleted, the record is deleted too, and the volume stays until a user deletes it.
+	Kept bool `json:"kept,omitempty"`
 }

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/etcdversion"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
@@ -49,7 +50,8 @@ type State struct {
 	Restore RestorePhase `json:"restore,omitempty"`
 	// Verified are the facts with which that restore began. Nil: none is under way, or a user requested it without a verification.
 	Verified *VerifiedRestore `json:"verified,omitempty"`
-	// Retained are the volumes that restores gave up and whose original reclaim policy is not set again, sorted by name. Nil: none.
+	// Retained are the volumes that restores gave up and whose original reclaim policy is not set again, sorted by name. Volumes with wrong data are among
+	// them until their claims are deleted. Nil: none.
 	Retained []RetainedVolume `json:"retained,omitempty"`
 	// Snapshot are the attempts to take a full snapshot before members stop or a volume is deleted. The zero value: there was none.
 	Snapshot SnapshotAttempts `json:"snapshot,omitzero"`
@@ -59,6 +61,8 @@ type State struct {
 	Evidence *Evidence `json:"evidence,omitempty"`
 	// Space is how the operator frees space in full databases, or when it did so last. Nil: no database was full.
 	Space *Space `json:"space,omitempty"`
+	// Inconsistency is a difference between the data of voting members. Nil: none was found, or the data is the same again.
+	Inconsistency *Inconsistency `json:"inconsistency,omitempty"`
 	// HandBack is the generation of the Etcd at which it began to be handed back to etcd-druid. 0: it is not handed back. -1: it is,
 	// and the generation cannot be read.
 	HandBack int64 `json:"handBack,omitempty"`
@@ -79,10 +83,15 @@ type State struct {
 // contain etcd 3.4. The record of a scale-in has version 3. An operator without scale-in would add the removed members again. A later operator would then
 // continue the scale-in. The record of a surge has version 4. An operator without surges would stop one of two voting members.
 // The record of a volume migration has version 5. An operator without migrations would remove the extra member in the middle.
-const Version = 5
+// The record of different data has version 6. An operator without comparisons would let clients connect to the member with wrong data again, and would
+// delete the volume that is kept.
+const Version = 6
 
 // version returns the version with which the state is recorded.
 func (s State) version() int {
+	if s.Inconsistency != nil || slices.ContainsFunc(s.Retained, func(volume RetainedVolume) bool { return volume.Kept }) {
+		return 6
+	}
 	if s.Migration != nil {
 		return 5
 	}
@@ -148,7 +157,7 @@ func decode(text string) (s State, err error) {
 
 // keys are the keys of the record.
 var keys = []string{
-	"version", "accepted", "replicas", "size", "started", "scale", "surge", "defaultUpdateStrategy", "migration", "podSize", "existing", "initialClusterToken", "tls", "rotation", "restore", "verified", "retained", "snapshot", "finalSnapshot", "evidence", "space", "handBack", "etcdVersion",
+	"version", "accepted", "replicas", "size", "started", "scale", "surge", "defaultUpdateStrategy", "migration", "podSize", "existing", "initialClusterToken", "tls", "rotation", "restore", "verified", "retained", "snapshot", "finalSnapshot", "evidence", "inconsistency", "space", "handBack", "etcdVersion",
 }
 
 // Encode returns the annotations that record the state. The annotation of the store is left out if Store is nil.

@@ -119,6 +119,26 @@ var _ = Describe("The record on the ManagedResource", func() {
 		Expect(migrating.Encode()).To(HaveKeyWithValue(prefix+"state", HavePrefix(`{"version":5,`)), "an operator without it would refuse the generation for ever")
 	})
 
+	It("has a version that operators without comparisons refuse, while members have different data or a volume with wrong data has a claim", func() {
+		at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+		differing := state.State{Size: 3, Inconsistency: &state.Inconsistency{
+			Since: at, At: at.Add(time.Minute), Revision: 7, Compacted: 5, Comparisons: 2, Members: []state.MemberHash{{Name: "main-0", ID: "a0", Hash: 1}},
+		}}
+		encoded, err := differing.Encode()
+		Expect(err).NotTo(HaveOccurred())
+		Expect(encoded).To(HaveKeyWithValue(prefix+"state", `{"version":6,"size":3,"inconsistency":{"since":"2026-01-02T03:04:05Z","at":"2026-01-02T03:05:05Z","revision":7,"compacted":5,"comparisons":2,`+
+			`"members":[{"name":"main-0","id":"a0","hash":1}]}}`))
+		Expect(state.Decode(encoded)).To(Equal(differing))
+
+		volume := state.RetainedVolume{Name: "pv", UID: "pv-uid", Claim: "main-main-0", ClaimUID: "claim-uid", ReclaimPolicy: "Delete", At: at}
+		Expect(state.State{Retained: []state.RetainedVolume{volume}}.Encode()).To(HaveKeyWithValue(prefix+"state", HavePrefix(`{"version":1,`)), "a volume that a restore gave up")
+		volume.Kept = true
+		encoded, err = state.State{Retained: []state.RetainedVolume{volume}}.Encode()
+		Expect(err).NotTo(HaveOccurred())
+		Expect(encoded).To(HaveKeyWithValue(prefix+"state", `{"version":6,"retained":[{"name":"pv","uid":"pv-uid","claim":"main-main-0","claimUID":"claim-uid","reclaimPolicy":"Delete","at":"2026-01-02T03:04:05Z","kept":true}]}`))
+		Expect(state.Decode(encoded)).To(Equal(state.State{Retained: []state.RetainedVolume{volume}}))
+	})
+
 	It("keeps the keys of later versions of the operator", func() {
 		recorded, err := state.Decode(map[string]string{prefix + "state": `{"version":1,"size":3,"incident":{"revision":7}}`})
 		Expect(err).NotTo(HaveOccurred())
@@ -146,7 +166,7 @@ var _ = Describe("The record on the ManagedResource", func() {
 		Expect(err).To(HaveOccurred(), "nothing overwrites it")
 	},
 		Entry("if it cannot be read", `{"version":1,`, "state cannot be read, restore it"),
-		Entry("if a newer operator wrote it", `{"version":6,"size":3}`, "has version 6, and this operator reads versions up to 5"),
+		Entry("if a newer operator wrote it", `{"version":7,"size":3}`, "has version 7, and this operator reads versions up to 6"),
 	)
 
 	It("reports that the record of the store cannot be read", func() {

@@ -46,6 +46,8 @@ type Config struct {
 	NotReadyThreshold time.Duration
 	// Defragmentation says when members are defragmented although no database is full.
 	Defragmentation planner.DefragmentationSettings
+	// DataComparisonPeriod is the time between two comparisons of the data of all voting members, plus a random part. 0: the data is not compared.
+	DataComparisonPeriod time.Duration
 }
 
 // ConfigFor returns the Config of a completed configuration.
@@ -59,6 +61,7 @@ func ConfigFor(config configv1alpha1.EtcdControllerConfiguration) Config {
 			MinReclaimable: config.Defragmentation.MinReclaimableSize.Value(),
 			StallBudget:    config.Defragmentation.StallBudget.Duration,
 		},
+		DataComparisonPeriod: config.DataComparisonPeriod.Duration,
 	}
 }
 
@@ -70,7 +73,7 @@ type AddOptions struct {
 	Config Config
 	// Observer reads the cluster of one Etcd.
 	Observer Observer
-	// Members connects to members. Nil: a rejection of writes is not ended.
+	// Members connects to members. Nil: a rejection of writes is not ended, and the data of members is not compared.
 	Members Members
 	// Clock returns the current time. Nil: the real clock.
 	Clock clock.Clock

@@ -23,13 +23,24 @@ import (
 // which nothing changes; this controller observes it periodically. The observation gets what was recorded. It returns a conflict if the
 // ManagedResource is not the observed one any more. Then the observation may be older than a restore, and the next one decides.
 func (r *Reconciler) recordEvidence(ctx context.Context, etcd *druidv1alpha1.Etcd, o *etcdcluster.Observation) error {
-	if !o.ManagedResource.Exists || o.ManagedResource.Deleting || o.Failure(etcdcluster.SectionManagedResource) != "" {
+	if !canRecord(*o) {
 		return nil
 	}
 	next := evidence.Next(o.State.Evidence, *o, r.Clock.Now())
 	if next == nil {
 		return nil
 	}
+
+	return r.record(ctx, etcd, o, func(s *state.State) { s.Evidence = next })
+}
+
+// canRecord is true if the observed ManagedResource may have a record.
+func canRecord(o etcdcluster.Observation) bool {
+	return o.ManagedResource.Exists && !o.ManagedResource.Deleting && o.Failure(etcdcluster.SectionManagedResource) == ""
+}
+
+// record changes the record on the ManagedResource, and in the observation. It returns a conflict if the ManagedResource is not the observed one any more.
+func (r *Reconciler) record(ctx context.Context, etcd *druidv1alpha1.Etcd, o *etcdcluster.Observation, change func(*state.State)) error {
 	mr := &resourcesv1alpha1.ManagedResource{}
 	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: etcd.Namespace, Name: o.ManagedResource.Name}, mr); err != nil {
 		return client.IgnoreNotFound(err)
@@ -42,15 +53,15 @@ func (r *Reconciler) recordEvidence(ctx context.Context, etcd *druidv1alpha1.Etc
 		return apierrors.NewConflict(resourcesv1alpha1.Resource("managedresources"), mr.Name, errors.New("its record has changed since the observation"))
 	}
 	before := mr.DeepCopy()
-	annotations, err := state.Update(mr.Annotations, func(s *state.State) { s.Evidence = next })
+	annotations, err := state.Update(mr.Annotations, change)
 	if err != nil {
 		return err
 	}
 	mr.Annotations = annotations
 	if err := r.Client.Patch(ctx, mr, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
-		return client.IgnoreNotFound(fmt.Errorf("recording the revision and the voting members on ManagedResource %s: %w", mr.Name, err))
+		return client.IgnoreNotFound(fmt.Errorf("recording what the members have returned on ManagedResource %s: %w", mr.Name, err))
 	}
-	o.State.Evidence = next
+	change(&o.State)
 
 	return nil
 }

@@ -58,7 +58,7 @@ type Reconciler struct {
 	Reader client.Reader
 	// Observer reads the cluster of one Etcd.
 	Observer Observer
-	// Members connects to members. Nil: a rejection of writes is not ended.
+	// Members connects to members. Nil: a rejection of writes is not ended, and the data of members is not compared.
 	Members Members
 	// Config has the periods and thresholds.
 	Config Config
@@ -72,6 +72,8 @@ type Reconciler struct {
 	prunesVersions atomic.Bool
 	// sizes are the sizes of the databases.
 	sizes histories
+	// comparisons are the times of the next comparisons of the data of members.
+	comparisons comparisons
 }
 
 // Reconcile updates the status of one Etcd:
@@ -79,11 +81,12 @@ type Reconciler struct {
 //     not manage the runtime components. The spec contradicts itself, which the etcd controller reports.
 //  2. Observe the cluster, including the status of the members.
 //  3. Record the revision and the voting members that a quorum has confirmed. Its failure is returned after the status is written.
-//  4. End a rejection of writes that a restored snapshot contains. The same applies to its failure.
-//  5. Request a defragmentation of the members if one is due.
-//  6. Compute the conditions and the member statuses.
-//  7. Patch the status if something changed, and emit events.
-//  8. Requeue after the period.
+//  4. Compare the data of the members if that is due. The same applies to its failure.
+//  5. End a rejection of writes that a restored snapshot contains. The same applies to its failure.
+//  6. Request a defragmentation of the members if one is due.
+//  7. Compute the conditions and the member statuses.
+//  8. Patch the status if something changed, and emit events.
+//  9. Requeue after the period.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	began := r.Clock.Now()
 	stored := &druidv1alpha1.Etcd{}
@@ -95,7 +98,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	if stored.DeletionTimestamp != nil || metav1.HasAnnotation(stored.ObjectMeta, druidv1alpha1.DisableEtcdRuntimeComponentCreationAnnotation) {
+	if stored.DeletionTimestamp != nil {
+		r.comparisons.remove(stored.UID)
+
+		return reconcile.Result{}, nil
+	}
+	if metav1.HasAnnotation(stored.ObjectMeta, druidv1alpha1.DisableEtcdRuntimeComponentCreationAnnotation) {
 		return reconcile.Result{}, nil
 	}
 	etcd, errs := helper.Canonical(stored)
@@ -143,7 +151,7 @@ func (r *Reconciler) updateStatus(ctx context.Context, stored, etcd *druidv1alph
 	})
 
 	// The status is written although the evidence is not: the health of the members does not depend on it.
-	failure := errors.Join(r.recordEvidence(ctx, etcd, &observation), r.allowWrites(ctx, etcd, observation))
+	failure := errors.Join(r.recordEvidence(ctx, etcd, &observation), r.compareData(ctx, etcd, &observation), r.allowWrites(ctx, etcd, observation))
 	refusal, err := r.planDefragmentation(ctx, etcd, observation)
 	failure = errors.Join(failure, err)
 

@@ -37,6 +37,7 @@ var _ = Describe("Decode", func() {
 		Expect(config.Controllers.Etcd.EtcdMember.NotReadyThreshold.Duration).To(Equal(5 * time.Minute))
 		Expect(config.Controllers.Etcd.EtcdMember.UnknownThreshold.Duration).To(Equal(time.Minute))
 		Expect(config.Controllers.Etcd.StoreTimeout.Duration).To(Equal(30 * time.Minute))
+		Expect(config.Controllers.Etcd.DataComparisonPeriod.Duration).To(Equal(6 * time.Hour))
 		Expect(config.Controllers.Etcd.DefaultUpdateStrategy).To(BeEquivalentTo("Restart"))
 		Expect(config.Controllers.Etcd.Defragmentation.Window.Duration).To(Equal(time.Hour))
 		Expect(config.Controllers.Etcd.Defragmentation.MinReclaimableSize.String()).To(Equal("200Mi"))
@@ -66,10 +67,11 @@ var _ = Describe("Decode", func() {
 		Expect(config.Controllers.Compaction.ActiveDeadlineDuration.Duration).To(BeZero(), "which is refused")
 	})
 
-	It("should keep a timeout of the store of zero, which means no limit", func() {
-		config, err := configv1alpha1.Decode([]byte(header + "controllers: {etcd: {storeTimeout: 0s}}\n"))
+	It("should keep a timeout of the store of zero, which means no limit, and a period of zero, which disables the comparison", func() {
+		config, err := configv1alpha1.Decode([]byte(header + "controllers: {etcd: {storeTimeout: 0s, dataComparisonPeriod: 0s}}\n"))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(config.Controllers.Etcd.StoreTimeout.Duration).To(BeZero())
+		Expect(config.Controllers.Etcd.DataComparisonPeriod.Duration).To(BeZero())
 	})
 
 	It("should distinguish unset directories of Local stores from an empty list", func() {

@@ -47,6 +47,7 @@ func SetDefaults(c *OperatorConfiguration) {
 func setControllerDefaults(c *ControllerConfiguration) {
 	setPointerDefault(&c.Etcd.ConcurrentSyncs, 3)
 	setDurationDefault(&c.Etcd.EtcdStatusSyncPeriod, 15*time.Second)
+	setDurationDefault(&c.Etcd.DataComparisonPeriod, 6*time.Hour)
 	setDurationDefault(&c.Etcd.EtcdMember.NotReadyThreshold, 5*time.Minute)
 	setDurationDefault(&c.Etcd.EtcdMember.UnknownThreshold, time.Minute)
 	setDurationDefault(&c.Etcd.StoreTimeout, 30*time.Minute)

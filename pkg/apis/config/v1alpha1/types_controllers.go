@@ -55,6 +55,10 @@ type EtcdControllerConfiguration struct {
 	// EtcdMember says when a member without heartbeat counts as unknown and as not ready.
 	// +optional
 	EtcdMember EtcdMemberConfiguration `json:"etcdMember,omitempty"`
+	// DataComparisonPeriod is the time between two comparisons of the data of all voting members of a multi-member cluster. A member completes no write
+	// while it computes the hash of its data. 0s disables the comparison. Default 6h.
+	// +optional
+	DataComparisonPeriod *metav1.Duration `json:"dataComparisonPeriod,omitempty"`
 	// StoreTimeout is how long the replacement of a member on a lost node waits for the backup store, from the last heartbeat of the
 	// member. After that the member is replaced without a full snapshot, if a quorum has the recorded revision. 0s waits without limit.
 	// Default 30m: two attempts to take a full snapshot with the default timeout of 15m, and one more failure in that time costs the

@@ -179,6 +179,11 @@ func (in *EtcdControllerConfiguration) DeepCopyInto(out *EtcdControllerConfigura
 		**out = **in
 	}
 	in.EtcdMember.DeepCopyInto(&out.EtcdMember)
+	if in.DataComparisonPeriod != nil {
+		in, out := &in.DataComparisonPeriod, &out.DataComparisonPeriod
+		*out = new(v1.Duration)
+		**out = **in
+	}
 	if in.StoreTimeout != nil {
 		in, out := &in.StoreTimeout, &out.StoreTimeout
 		*out = new(v1.Duration)

@@ -52,8 +52,8 @@ const (
 	// ConditionTypeDatabaseSpaceAvailable is False while a database has reached its quota, and etcd rejects writes. It is also
 	// False if that is soon the case. Absent until a member has responded.
 	ConditionTypeDatabaseSpaceAvailable ConditionType = "DatabaseSpaceAvailable"
-	// ConditionTypeDataConsistent is False while etcd reports that members have different data. Absent until a member has
-	// responded.
+	// ConditionTypeDataConsistent is False while comparisons have found, or etcd reports, that members have different data. Absent until
+	// a member has responded.
 	ConditionTypeDataConsistent ConditionType = "DataConsistent"
 )
 
@@ -154,7 +154,11 @@ const (
 
 // Reasons of the condition DataConsistent.
 const (
-	// ReasonNoCorruptAlarm means that no alarm CORRUPT is raised.
+	// ReasonDifferentData means that three comparisons of all voting members have found the same difference.
+	ReasonDifferentData = "DifferentData"
+	// ReasonDifferenceNotConfirmed means that fewer comparisons have found it.
+	ReasonDifferenceNotConfirmed = "DifferenceNotConfirmed"
+	// ReasonNoCorruptAlarm means that no comparison has found different data, and that no alarm CORRUPT is raised.
 	ReasonNoCorruptAlarm = "NoCorruptAlarm"
 	// ReasonCorruptAlarmRaised means that etcd has raised the alarm CORRUPT: it rejects all writes.
 	ReasonCorruptAlarmRaised = "CorruptAlarmRaised"

@@ -9,6 +9,7 @@ import (
 	pathpkg "path"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 
 	corev1 "k8s.io/api/core/v1"
@@ -237,6 +238,9 @@ func validateEtcd(c configv1alpha1.EtcdControllerConfiguration, path *field.Path
 	errs = append(errs, positive(c.EtcdStatusSyncPeriod, path.Child("etcdStatusSyncPeriod"))...)
 	errs = append(errs, positive(c.EtcdMember.NotReadyThreshold, path.Child("etcdMember", "notReadyThreshold"))...)
 	errs = append(errs, positive(c.EtcdMember.UnknownThreshold, path.Child("etcdMember", "unknownThreshold"))...)
+	if period := c.DataComparisonPeriod; period != nil && period.Duration != 0 && period.Duration < time.Second {
+		errs = append(errs, field.Invalid(path.Child("dataComparisonPeriod"), period.Duration.String(), "must be at least 1s; 0s disables the comparison"))
+	}
 	if timeout := c.StoreTimeout; timeout != nil && timeout.Duration < 0 {
 		errs = append(errs, field.Invalid(path.Child("storeTimeout"), timeout.Duration.String(), "must not be negative; 0s waits without limit"))
 	}

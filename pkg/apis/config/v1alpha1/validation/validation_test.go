@@ -150,6 +150,12 @@ var _ = Describe("ValidateOperatorConfiguration", func() {
 		Entry("a threshold of zero", "controllers.etcd.etcdMember.unknownThreshold", func(c *configv1alpha1.OperatorConfiguration) {
 			c.Controllers.Etcd.EtcdMember.UnknownThreshold = &metav1.Duration{}
 		}),
+		Entry("a period without a pause between the comparisons of the data", "controllers.etcd.dataComparisonPeriod", func(c *configv1alpha1.OperatorConfiguration) {
+			c.Controllers.Etcd.DataComparisonPeriod = &metav1.Duration{Duration: time.Millisecond}
+		}),
+		Entry("a negative period of the comparisons of the data", "controllers.etcd.dataComparisonPeriod", func(c *configv1alpha1.OperatorConfiguration) {
+			c.Controllers.Etcd.DataComparisonPeriod = &metav1.Duration{Duration: -time.Second}
+		}),
 		Entry("a negative timeout of the store", "controllers.etcd.storeTimeout", func(c *configv1alpha1.OperatorConfiguration) {
 			c.Controllers.Etcd.StoreTimeout = &metav1.Duration{Duration: -time.Second}
 		}),
