@@ -11,6 +11,7 @@ import (
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/component/drift"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/consistency"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/evidence"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
@@ -76,6 +77,9 @@ func (r *Run) requeueForRecord(p plan.Plan) {
 	}
 	if p.Space.IsActive() {
 		r.RequeueWithin(repairPeriod) // sizes and alarms
+	}
+	if consistency.IsConfirmed(r.Observation.State.Inconsistency) {
+		r.RequeueWithin(repairPeriod) // further comparisons
 	}
 }
 

@@ -72,6 +72,8 @@ type Pod struct {
 	// SelectedFor is the value of the label with which the client Service selects pods while members are removed: the number of members that
 	// stay. Empty: not set.
 	SelectedFor string
+	// Excluded is true if its label says that the client Service does not select it, because its member has other data than a quorum.
+	Excluded bool
 	// Refreshed is the rendering in its annotation for the kubelet. Empty: not set.
 	Refreshed string
 	// EvictionRequestedAt is when its eviction was requested and rejected for the time of a surge. Zero: it was not requested.

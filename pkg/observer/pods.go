@@ -91,6 +91,7 @@ func podFor(object *corev1.Pod, ordinal int) etcdcluster.Pod {
 		PeerTLS:              mountedTLSFor(object.Spec.Volumes).PeerCA != "",
 		HasPreStopHook:       hasPreStopHook(object.Spec.Containers),
 		SelectedFor:          object.Labels[druidv1alpha1.PodLabelAcceptsClients],
+		Excluded:             object.Labels[druidv1alpha1.LabelAppNameKey] == druidv1alpha1.PodNameExcluded,
 		Refreshed:            object.Annotations[druidv1alpha1.PodAnnotationRefreshed],
 		ConfigChecksum:       object.Annotations[configChecksumAnnotation],
 		CertificatesChecksum: object.Annotations[druidv1alpha1.PodAnnotationCertificates],

@@ -20,12 +20,12 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
 
-// readVolumes reads the volumes of members that are not healthy. It reads from the API server: few members are in this state, and the planner
-// must not decide by an outdated volume.
+// readVolumes reads the volumes of members that are not healthy, and of all members if they have different data. It reads from the API server: few members
+// are in this state, and the planner must not decide by an outdated volume.
 func (r *reader) readVolumes(ctx context.Context) {
 	for i := range r.observation.Claims {
 		claim := &r.observation.Claims[i]
-		if !claim.Exists || claim.Volume == "" || r.seemsHealthy(claim.Ordinal) {
+		if !claim.Exists || claim.Volume == "" || r.observation.State.Inconsistency == nil && r.seemsHealthy(claim.Ordinal) {
 			continue
 		}
 		if err := r.readVolume(ctx, claim); err != nil {

@@ -110,6 +110,22 @@ var _ = Describe("Volumes", func() {
 			And(HaveField("Name", "gone"), HaveField("Exists", false)), And(HaveField("Name", "retained"), HaveField("Exists", true)), HaveField("Name", "v0")))
 	})
 
+	It("reads the volumes of healthy members only if members have different data", func() {
+		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+		Expect(observe().Volumes).To(BeEmpty())
+		record, err := state.State{Inconsistency: &state.Inconsistency{Comparisons: 1}}.Encode()
+		Expect(err).NotTo(HaveOccurred())
+		objects = append(objects, &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: "druid-main", Annotations: record}})
+		Expect(observe().Volumes).To(ConsistOf(HaveField("Name", "v0")))
+	})
+
+	It("reports a pod that the client Service does not select because of the data of its member", func() {
+		pod.Labels["app.kubernetes.io/name"] = "main"
+		Expect(observe().Pods).To(ConsistOf(HaveField("Excluded", false)))
+		pod.Labels["app.kubernetes.io/name"] = "excluded-from-clients"
+		Expect(observe().Pods).To(ConsistOf(HaveField("Excluded", true)))
+	})
+
 	It("finds the node to which a volume is bound by its hostname", func() {
 		o := observe()
 		Expect(o.Claims[0].Nodes).To(Equal([]string{"host-1"}))

@@ -52,6 +52,8 @@ type Plan struct {
 	NextSurge *state.Surge
 	// Migration is the replacement of the volumes of a multi-member cluster. It is recorded with the rendering of a plan with members. Nil: none is under way.
 	Migration *state.Migration
+	// ExcludesPods is true if the client Service selects pods by the label of ExcludePod too.
+	ExcludesPods bool
 	// PodSize is the size for which the pod template of the only member is rendered, if that is not ClusterSize. It is recorded with the
 	// rendering. 0: ClusterSize.
 	PodSize int32

@@ -82,6 +82,12 @@ type (
 		// Remaining is the value of the label: the number of members that stay.
 		Remaining int32
 	}
+	// ExcludePod changes the label with which the client Service selects a pod whose member has other data than a quorum.
+	ExcludePod struct {
+		Meta
+		// Excluded is true if the Service is not to select the pod, and false if it is to select it again.
+		Excluded bool
+	}
 	// RefreshPod sets an annotation of a pod, so that the kubelet updates the configuration in its volume without delay.
 	RefreshPod struct {
 		Meta
@@ -96,7 +102,7 @@ type (
 		// URLs replace the registered peer URLs of the member. Never empty.
 		URLs []string
 	}
-	// ReplaceClaim deletes a claim whose volume is lost. The StatefulSet controller creates it again.
+	// ReplaceClaim deletes a claim whose volume is lost, or has other data than a quorum. The StatefulSet controller creates it again.
 	ReplaceClaim struct{ Meta }
 	// ResizeClaim requests a larger volume for a claim. The volume is expanded in use.
 	ResizeClaim struct {
@@ -175,6 +181,7 @@ func (MoveLeader) isStep()          {}
 func (PromoteMember) isStep()       {}
 func (RemoveMember) isStep()        {}
 func (SelectPod) isStep()           {}
+func (ExcludePod) isStep()          {}
 func (RefreshPod) isStep()          {}
 func (UpdatePeerURLs) isStep()      {}
 func (ReplaceClaim) isStep()        {}
@@ -222,7 +229,7 @@ func TraitsOf(s Step) Traits {
 		return traitsOfMove(s)
 	case PromoteMember:
 		return Traits{Kind: "PromoteMember", Text: "promote the learner in pod " + object}
-	case RemoveMember, SelectPod, RefreshPod:
+	case RemoveMember, SelectPod, RefreshPod, ExcludePod:
 		return traitsOfScaleIn(s)
 	case UpdatePeerURLs:
 		return Traits{Kind: "UpdatePeerURLs", Text: fmt.Sprintf("register peer URLs %s for the member in pod %s", strings.Join(s.URLs, ", "), object), Poll: true}
@@ -278,17 +285,30 @@ func traitsOfMove(s MoveLeader) Traits {
 	return Traits{Kind: "MoveLeader", Text: fmt.Sprintf("transfer leadership from %s to %s", from, s.ToName), InterruptsMember: true}
 }
 
-// traitsOfScaleIn returns the traits of RemoveMember, SelectPod and RefreshPod.
+// traitsOfScaleIn returns the traits of RemoveMember, SelectPod, RefreshPod and ExcludePod.
 func traitsOfScaleIn(s Step) Traits {
 	object := s.meta().Object
 	if removal, is := s.(RemoveMember); is {
 		return Traits{Kind: "RemoveMember", Text: fmt.Sprintf("remove member %s from etcd", removal.Name), InterruptsMember: true}
+	}
+	if exclusion, is := s.(ExcludePod); is {
+		return traitsOfExclusion(exclusion)
 	}
 	if _, is := s.(SelectPod); is {
 		return Traits{Kind: "SelectPod", Text: "label pod " + object + " for the client Service"}
 	}
 
 	return Traits{Kind: "RefreshPod", Text: "update the configuration in pod " + object}
+}
+
+// traitsOfExclusion returns the traits of ExcludePod.
+func traitsOfExclusion(s ExcludePod) Traits {
+	text := "let the client Service select pod " + s.Object + " again"
+	if s.Excluded {
+		text = "exclude pod " + s.Object + " from the client Service"
+	}
+
+	return Traits{Kind: "ExcludePod", Text: text}
 }
 
 // traitsOfClaim returns the traits of ReplaceClaim, ResizeClaim and DeleteClaim.
@@ -359,6 +379,10 @@ func Trace(s Step) string {
 		line += fmt.Sprintf(" of %x", s.Member)
 	case RequestSnapshot:
 		line += " by " + s.Task
+	case ExcludePod:
+		if !s.Excluded {
+			line += " again"
+		}
 	case SelectPod, RefreshPod, DeletePod, EvictPod, ReplaceClaim, DeleteClaim, VerifyRestore, DeleteRestoreJob, InspectClaim, RetainVolume, ResetLease, RecreateStatefulSet, RequestReconcile,
 		TakeDeltaSnapshot, DefragmentMember, CountKeys:
 	}

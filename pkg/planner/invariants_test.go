@@ -6,12 +6,14 @@ package planner_test
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
@@ -350,7 +352,7 @@ func (s *scenario) checkStep(step plan.Step) func() {
 		s.checkDefragmentation(step)
 	case plan.DisarmAlarm:
 		s.checkDisarm(step)
-	case plan.TakeDeltaSnapshot, plan.CountKeys, plan.RequestSnapshot, plan.SelectPod, plan.RefreshPod, plan.PromoteMember, plan.UpdatePeerURLs, plan.VerifyRestore, plan.DeleteRestoreJob, plan.InspectClaim, plan.ReleaseVolume, plan.RetainVolume, plan.ResetLease, plan.RecreateStatefulSet, plan.RequestReconcile, plan.TakeSnapshot:
+	case plan.TakeDeltaSnapshot, plan.CountKeys, plan.RequestSnapshot, plan.SelectPod, plan.ExcludePod, plan.RefreshPod, plan.PromoteMember, plan.UpdatePeerURLs, plan.VerifyRestore, plan.DeleteRestoreJob, plan.InspectClaim, plan.ReleaseVolume, plan.RetainVolume, plan.ResetLease, plan.RecreateStatefulSet, plan.RequestReconcile, plan.TakeSnapshot:
 	}
 	before, all := s.Voters()
 	keepsWrites := s.checkStepKeepsWrites(step)
@@ -378,6 +380,9 @@ func (s *scenario) checkPod(meta plan.Meta, isEviction bool) {
 		member := s.RunningMember(pod.Ordinal)
 		isHealthy := member != nil && !member.Learner && s.IsConnected(member)
 		healthy, all := s.ownVoters()
+		if pod.Excluded { // the other members with other data are replaced too
+			healthy += s.excludedUnhealthy()
+		}
 		switch {
 		case isHealthy && all > 1 && !isEviction && s.IsEvictable(pod):
 			s.violated("%s is deleted although it is healthy", pod.Name)
@@ -385,6 +390,20 @@ func (s *scenario) checkPod(meta plan.Meta, isEviction bool) {
 			s.violated("%s is evicted while only %d of %d are healthy", pod.Name, healthy, all)
 		}
 	}
+}
+
+// excludedUnhealthy returns the number of voting members that are not healthy, and that clients do not use because they have other data than a quorum.
+func (s *scenario) excludedUnhealthy() int {
+	count := 0
+	for _, member := range s.Members {
+		pod := s.Objects.PodFor(member.Ordinal)
+		isHealthy := s.RunningMember(member.Ordinal) != nil && s.IsConnected(member)
+		if pod != nil && pod.Excluded && !member.Learner && !isHealthy {
+			count++
+		}
+	}
+
+	return count
 }
 
 // ownVoters returns the number of voting members of the Etcd that are healthy, and of all of them. A stopped member of a joined cluster blocks no
@@ -426,6 +445,11 @@ func (s *scenario) checkSinglePod(pod etcdcluster.Pod) {
 func (s *scenario) checkReplaceClaim(step plan.ReplaceClaim) {
 	volume := s.Volumes[step.Object]
 	node := s.Node(volume.Node)
+	if ordinal := slices.IndexFunc(s.Objects.Claims, func(c etcdcluster.Claim) bool { return c.Name == step.Object }); !volume.Lost && s.isDiffering(s.Objects.Claims[ordinal].Ordinal) {
+		s.checkReplaceDiffering(step, s.Objects.Claims[ordinal].Ordinal)
+
+		return
+	}
 	if !volume.Lost && !node.Gone && !node.OutOfService {
 		s.violated("claim %s is deleted although its volume is not lost", step.Object)
 	}
@@ -445,6 +469,82 @@ func (s *scenario) checkReplaceClaim(step plan.ReplaceClaim) {
 				s.violated("claim %s is deleted without a snapshot, %s after the last heartbeat", step.Object, s.Now().Sub(lease.RenewTime))
 			}
 		}
+	}
+}
+
+// correctData returns the corruption that the volumes of a quorum of all voting members have. It is unlike all others if no quorum has the same.
+func (s *scenario) correctData() uint32 {
+	count, voters := map[uint32]int{}, 0
+	for _, member := range s.Members {
+		if volume := s.volumeOf(member); !member.Learner && volume != nil {
+			count[volume.Corruption]++
+		}
+		if !member.Learner {
+			voters++
+		}
+	}
+	for corruption, members := range count {
+		if etcdcluster.IsQuorate(members, voters) {
+			return corruption
+		}
+	}
+
+	return unknownData
+}
+
+// unknownData is a corruption that no volume has.
+const unknownData = math.MaxUint32
+
+// volumeOf returns the volume of a member of the Etcd. Nil: there is none, or it has no data of the member.
+func (s *scenario) volumeOf(m *simulator.Member) *simulator.Volume {
+	volume := s.Volumes[helper.ClaimName(s.Etcd, m.Ordinal)]
+	if s.IsExisting(m) || volume == nil || volume.Member != m.ID {
+		return nil
+	}
+
+	return volume
+}
+
+// isDiffering is true for a member with other data than a quorum that runs, or that clients do not use because of its data.
+func (s *scenario) isDiffering(ordinal int) bool {
+	pod, member := s.Objects.PodFor(ordinal), s.Member(ordinal)
+	isRunning := member != nil && s.RunningMember(ordinal) != nil && s.IsConnected(member)
+	volume := s.Volumes[helper.ClaimName(s.Etcd, ordinal)]
+
+	return pod != nil && pod.Excluded || isRunning && volume.Corruption != s.correctData()
+}
+
+// checkReplaceDiffering checks that the volume of a member is replaced whose data differs from that of a quorum of all voting members. Clients do not
+// reach it, it does not lead, all others are healthy, and the volume stays. The store has a snapshot, or three attempts have failed.
+func (s *scenario) checkReplaceDiffering(step plan.ReplaceClaim, ordinal int) {
+	volume, healthy := s.Volumes[step.Object], 0
+	correct := s.correctData()
+	if correct == unknownData || s.Objects.State.Inconsistency == nil {
+		s.violated("claim %s is deleted, and no quorum has the same data", step.Object)
+	}
+	for _, member := range s.Members {
+		other := s.volumeOf(member)
+		if other != nil && other.Corruption == correct && s.RunningMember(member.Ordinal) != nil && s.IsConnected(member) && !member.Learner {
+			healthy++
+		}
+		if member.Ordinal != ordinal {
+			continue
+		}
+		if pod := s.Objects.PodFor(member.Ordinal); pod == nil || !pod.Excluded || !s.Applied().ExcludesPods {
+			s.violated("claim %s is deleted, and clients can use its member", step.Object)
+		}
+		if s.Leader == member.ID {
+			s.violated("claim %s of the leader is deleted", step.Object)
+		}
+	}
+	if _, all := s.Voters(); !etcdcluster.IsQuorate(healthy, all) {
+		s.violated("claim %s is deleted, and only %d of %d members have the correct data and are healthy", step.Object, healthy, all)
+	}
+	if volume.Policy != corev1.PersistentVolumeReclaimRetain && !volume.Static {
+		s.violated("claim %s is deleted, and nothing keeps its volume", step.Object)
+	}
+	if attempts := s.Objects.SnapshotAttempts; helper.IsStoreConfigured(s.Etcd) && !attempts.IsFresh(s.Now()) && attempts.Unsuccessful() == 0 {
+		s.violated("claim %s is deleted without an attempt to take a snapshot", step.Object)
 	}
 }
 
@@ -538,7 +638,7 @@ func (s *scenario) checkMoveLeader(step plan.MoveLeader) {
 		s.violated("the leadership is transferred to member %d, which is no healthy voting member", to.Ordinal)
 	case s.IsExisting(to):
 		s.violated("the leadership is transferred to a member of the joined cluster")
-	case scaleIn != nil && scaleIn.Removing && to.Ordinal >= int(scaleIn.To):
+	case scaleIn != nil && scaleIn.Removing && !scaleIn.Since.IsZero() && to.Ordinal >= int(scaleIn.To):
 		s.violated("the leadership is transferred to member %d, which leaves", to.Ordinal)
 	}
 }

@@ -254,7 +254,7 @@ func removeMigrating(v view, p plan.Plan, m etcdcluster.Member, claim etcdcluste
 func moveLeaderOfMigrating(v view, p plan.Plan, leader etcdcluster.Member) plan.Plan {
 	to := -1
 	for i, member := range v.members {
-		if member.Ordinal != leader.Ordinal && isVoting(member) && (to < 0 || memberVolumeCause(v, v.members[to]) != "") {
+		if member.Ordinal != leader.Ordinal && isVoting(member) && mayLead(member) && (to < 0 || memberVolumeCause(v, v.members[to]) != "") {
 			to = i
 		}
 	}

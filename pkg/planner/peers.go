@@ -7,6 +7,7 @@ package planner
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,7 +23,7 @@ func holdPeers(v view, p plan.Plan) (plan.Plan, bool) {
 	if !v.o.PeerChangePending || !etcdcluster.IsQuorumReady(v.o) {
 		return p, false
 	}
-	for _, member := range v.members {
+	for _, member := range slices.Concat(v.members, v.leaving) {
 		if member.Pod == nil || !peers.IsRegistering(v.etcd, v.o, *member.Pod, v.now) {
 			continue
 		}
@@ -44,7 +45,7 @@ func unblockSnapshot(v view, p plan.Plan) (plan.Plan, bool) {
 		return p, false
 	}
 	for _, member := range v.members {
-		if member.IsHealthy() && member.Pod != nil && member.Pod.PeerTLS && !member.Pod.Deleting {
+		if mayLead(member) && member.Pod != nil && member.Pod.PeerTLS && !member.Pod.Deleting {
 			p.Stage = plan.StageWaitForMembers
 			p.Reason = fmt.Sprintf("%s; %s, and %s can send it", v.quorumStatus(), blocked, member.Name)
 			p.Step = plan.MoveLeader{Meta: plan.Meta{Object: blocked.Leader.Pod.Name, UID: blocked.Leader.Pod.UID}, To: member.ID(), ToName: member.Name}

@@ -84,6 +84,27 @@ var _ = Describe("Random volume migrations", func() {
 	})
 })
 
+var _ = Describe("Random differences", func() {
+	It("of the data are replaced by the data of a quorum, and the cluster converges", func() {
+		simulations, steps := simulate(100, newRandomDifferences)
+		for _, kind := range []string{"ExcludePod", "RetainVolume", "ReplaceClaim", "EvictPod", "MoveLeader"} {
+			Expect(simulations < 100 || steps[kind] > simulations/5).To(BeTrue(), "%d times %s", steps[kind], kind)
+		}
+	})
+})
+
+// newRandomDifferences returns a simulation of a multi-member cluster whose members get different data. In some of them, volumes are replaced too.
+func newRandomDifferences(number int64) *randomScenario {
+	s := newRandom(number)
+	if number%4 == 0 {
+		s = newRandomMigration(number)
+	}
+	s.Etcd.Spec.Replicas = []int32{3, 3, 5}[number%3]
+	s.differs = true
+
+	return s
+}
+
 // newRandomMigration returns a simulation of a multi-member cluster whose volumes are replaced. Some have a surge when their size is one.
 func newRandomMigration(number int64) *randomScenario {
 	s := newRandomSurge(number)
@@ -128,6 +149,8 @@ type randomScenario struct {
 	awake int32
 	// replacesVolumes is true if surges and migrations replace volumes.
 	replacesVolumes bool
+	// differs is true if the data of members changes.
+	differs bool
 }
 
 func newRandom(number int64) *randomScenario {
@@ -179,6 +202,11 @@ func (s *randomScenario) runRandom() {
 		s.RefuseEvictions(0)
 		s.KeysSize = 1 << 30
 		s.RemoveForeignData()
+		if s.correctData() == unknownData {
+			for _, volume := range s.Volumes {
+				volume.Corruption = 0
+			}
+		}
 		s.SetQuotaExhausted(s.short)
 		s.Store.PutBack()
 		s.Store.Down, s.operator.Config.AutoReconcile = false, true
@@ -274,6 +302,11 @@ func (s *randomScenario) expectConverged() {
 	if len(s.Alarms) > 0 {
 		s.violated("%d alarms are left", len(s.Alarms))
 	}
+	for _, member := range s.Members {
+		if volume := s.volumeOf(member); s.differs && (s.Objects.State.Inconsistency != nil || volume.Corruption != s.correctData()) {
+			s.violated("member %d has other data than a quorum: %+v", member.Ordinal, s.Objects.State.Inconsistency)
+		}
+	}
 	alive, all := s.Voters()
 	whole := int(s.Etcd.Spec.Replicas)
 	isDone := p.Outcome() == plan.OutcomeDone || s.IsQuotaExhausted() && (p.Outcome() == plan.OutcomeBlocked || p.Stage == plan.StageResizeVolume)
@@ -290,11 +323,14 @@ func (s *randomScenario) fault() {
 		s.imageChanges, s.imageBreaks, s.versionChanges, s.sidecarBreaks, s.peerPortChanges, s.storeFails, s.bucketIsEmptied, s.bucketIsRolledBack, s.bucketIsRepaired, s.leaderMoves, s.evictionsAreRefused, s.clusterIsScaledUp, s.clusterIsScaledIn, s.clusterSleepsOrWakes,
 		s.readinessFlaps, s.etcdEnds, s.etcdIsRecreated, s.volumesAreExpanded, s.quotaChanges, s.peersChange, s.reconciliationIsSuspended, s.reconciliationIsRequested, s.memberIsStrange, s.strangerIsEmptied,
 	}
-	if !s.joins && !s.replacesVolumes {
+	if !s.joins && !s.replacesVolumes && !s.differs {
 		faults = append(faults, s.databasesFill)
 	}
 	if s.joins {
 		faults = append(faults, s.joinedMembersChange, s.joinedMembersChange, s.existingMemberStops)
+	}
+	if s.differs {
+		faults = append(faults, s.dataChanges, s.dataChanges, s.dataChanges, s.dataChanges)
 	}
 	if s.replacesVolumes {
 		faults = append(faults, s.imageChanges, s.imageChanges, s.storageClassChanges, s.storageClassChanges, s.volumeShrinks, s.evictionIsRequested, s.etcdIsKilled, s.etcdEnds)
@@ -334,8 +370,8 @@ func (s *randomScenario) survives(lost func(ordinal int, volume *simulator.Volum
 			}
 			continue
 		}
-		volume := s.Volumes[helper.ClaimName(s.Etcd, member.Ordinal)]
-		if volume == nil || volume.Lost || volume.Member != member.ID || lost(member.Ordinal, volume) {
+		volume, claim := s.Volumes[helper.ClaimName(s.Etcd, member.Ordinal)], s.Objects.ClaimFor(member.Ordinal)
+		if volume == nil || volume.Lost || volume.Member != member.ID || claim.Deleting || lost(member.Ordinal, volume) {
 			continue
 		}
 		if node := s.Node(volume.Node); s.NetworkVolumes || !node.Gone && !node.OutOfService {
@@ -477,6 +513,24 @@ func (s *randomScenario) volumeRots() string {
 	s.CorruptVolume(ordinal)
 
 	return fmt.Sprintf("the data of member %d is corrupted", ordinal)
+}
+
+// dataChanges changes the data of a member, as long as a quorum of the voting members has the same data afterwards.
+func (s *randomScenario) dataChanges() string {
+	pod := s.anyPod()
+	if pod == nil || s.Volumes[helper.ClaimName(s.Etcd, pod.Ordinal)] == nil {
+		return ""
+	}
+	volume := s.Volumes[helper.ClaimName(s.Etcd, pod.Ordinal)]
+	before := volume.Corruption
+	volume.Corruption = 1
+	if correct := s.correctData(); volume.Corruption == before || correct != 0 {
+		volume.Corruption = before
+
+		return ""
+	}
+
+	return fmt.Sprintf("the data of member %d changes", pod.Ordinal)
 }
 
 func (s *randomScenario) memberIsStrange() string {

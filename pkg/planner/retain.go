@@ -19,10 +19,20 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
+// keepVolume is retainVolume for a volume with wrong data. It is evidence, and only a user deletes it.
+func keepVolume(p plan.Plan, o etcdcluster.Observation, claim etcdcluster.Claim, now time.Time) (plan.Plan, string) {
+	return retain(p, o, claim, state.RetainedVolume{At: now, Kept: true})
+}
+
 // retainVolume decides what happens to the volume of a claim before the claim is deleted: its reclaim policy becomes Retain. The original one
 // is recorded first. Volumes that no provisioner has created keep their policy: the next claim may need the same volume. The plan has no step
 // and waits for nothing if the claim may be deleted. The text continues a sentence about the claim.
 func retainVolume(p plan.Plan, o etcdcluster.Observation, claim etcdcluster.Claim, now time.Time) (plan.Plan, string) {
+	return retain(p, o, claim, state.RetainedVolume{At: now})
+}
+
+// retain is retainVolume with a record that lacks only the facts about the volume.
+func retain(p plan.Plan, o etcdcluster.Observation, claim etcdcluster.Claim, added state.RetainedVolume) (plan.Plan, string) {
 	if claim.Volume == "" || claim.Lost {
 		return p, ", which has no volume"
 	}
@@ -47,11 +57,15 @@ func retainVolume(p plan.Plan, o etcdcluster.Observation, claim etcdcluster.Clai
 	case record == nil && volume.ReclaimPolicy == corev1.PersistentVolumeReclaimRetain:
 		return p, fmt.Sprintf("; PersistentVolume %s keeps its data by its reclaim policy Retain", volume.Name)
 	case record == nil:
-		record = &state.RetainedVolume{Name: volume.Name, UID: volume.UID, Claim: claim.Name, ClaimUID: claim.UID, ReclaimPolicy: volume.ReclaimPolicy, At: now}
+		record = &added
+		record.Name, record.UID, record.Claim, record.ClaimUID, record.ReclaimPolicy = volume.Name, volume.UID, claim.Name, claim.UID, volume.ReclaimPolicy
 		p.Retained = append(slices.Clone(o.State.Retained), *record)
 		slices.SortFunc(p.Retained, func(a, b state.RetainedVolume) int { return cmp.Compare(a.Name, b.Name) })
 	}
 	text := fmt.Sprintf("; PersistentVolume %s keeps its data until the restored cluster has a full snapshot", volume.Name)
+	if record.Kept {
+		text = fmt.Sprintf("; PersistentVolume %s keeps its data until a user deletes it", volume.Name)
+	}
 	if volume.ReclaimPolicy != corev1.PersistentVolumeReclaimRetain || volume.RetainedFor == "" {
 		p.Step = plan.RetainVolume{Meta: plan.Meta{Object: volume.Name, UID: volume.UID}, Record: *record}
 	}
@@ -70,7 +84,8 @@ func recordOf(o etcdcluster.Observation, volume etcdcluster.PersistentVolume) *s
 }
 
 // releaseVolumes adds to the plan of a cluster without any other work that a retained volume gets its original reclaim policy again. The
-// cluster must have a full snapshot that was taken after the restore. It deletes the records of volumes that are gone, or that others use.
+// cluster must have a full snapshot that was taken after the restore. A volume with wrong data gets it only if its claim was not deleted in the end. It
+// deletes the records of volumes that are gone, that others use, or that stay until a user deletes them.
 func releaseVolumes(p plan.Plan, etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) plan.Plan {
 	if len(o.State.Retained) == 0 || p.Outcome() != plan.OutcomeDone || p.Stage != plan.StageDone {
 		return p
@@ -79,18 +94,41 @@ func releaseVolumes(p plan.Plan, etcd *druidv1alpha1.Etcd, o etcdcluster.Observa
 	for _, record := range o.State.Retained {
 		volume := o.Volume(record.Name)
 		isObserved := volume != nil && o.Failure(etcdcluster.SectionVolumes) == ""
-		if isObserved && !isStillRetained(etcd, *volume, record) {
+		if isObserved && (!isStillRetained(etcd, *volume, record) || record.Kept && claimOf(o, record) == nil) {
 			continue
 		}
 		p.Retained = append(p.Retained, record)
-		if isObserved && p.Step == nil && hasFullSnapshotSince(etcd, o, record.At) {
-			p.Reason += fmt.Sprintf("; a full snapshot was taken at %s with revision %s, so that PersistentVolume %s with the data before the restore gets its reclaim policy %s again",
-				stamp(o.FullSnapshotLease.RenewTime), o.FullSnapshotLease.Holder, record.Name, record.ReclaimPolicy)
+		if cause := releaseCause(etcd, o, record); isObserved && p.Step == nil && cause != "" {
+			p.Reason += "; " + cause + " gets its reclaim policy " + string(record.ReclaimPolicy) + " again"
 			p.Step = plan.ReleaseVolume{Meta: plan.Meta{Object: volume.Name, UID: volume.UID}, Record: record}
 		}
 	}
 
 	return p
+}
+
+// releaseCause returns why a volume gets its original reclaim policy again, as a sentence that ends with the volume. Empty: it does not.
+func releaseCause(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, record state.RetainedVolume) string {
+	claim := claimOf(o, record)
+	switch {
+	case record.Kept && claim != nil && !claim.Deleting && o.State.Inconsistency == nil:
+		return fmt.Sprintf("the members have the same data again, so that PersistentVolume %s of claim %s", record.Name, record.Claim)
+	case !record.Kept && hasFullSnapshotSince(etcd, o, record.At):
+		return fmt.Sprintf("a full snapshot was taken at %s with revision %s, so that PersistentVolume %s with the data before the restore",
+			stamp(o.FullSnapshotLease.RenewTime), o.FullSnapshotLease.Holder, record.Name)
+	default:
+		return ""
+	}
+}
+
+// claimOf returns the claim whose volume is recorded. Nil: it is deleted.
+func claimOf(o etcdcluster.Observation, record state.RetainedVolume) *etcdcluster.Claim {
+	index := slices.IndexFunc(o.Claims, func(c etcdcluster.Claim) bool { return c.Exists && c.UID == record.ClaimUID })
+	if index < 0 {
+		return nil
+	}
+
+	return &o.Claims[index]
 }
 
 // isStillRetained is false for a volume that is gone, or that has its policy again. It is also false for one that a user has taken: it has

@@ -199,7 +199,7 @@ func moveLeader(v view, p plan.Plan, leader etcdcluster.Member) plan.Plan {
 	var successor *etcdcluster.Member
 	for i := range v.members {
 		member := &v.members[i]
-		if member.Ordinal == leader.Ordinal || !member.IsHealthy() {
+		if member.Ordinal == leader.Ordinal || !mayLead(*member) {
 			continue
 		}
 		if successor == nil || successor.IsOutdated(v.o.StatefulSet) && !member.IsOutdated(v.o.StatefulSet) {

@@ -271,7 +271,7 @@ func planMultiMember(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now ti
 	p := plan.Plan{
 		Render: true, Replicas: count, ClusterSize: renderedSize(v), PollMembers: v.hasNewPod(),
 		ScaleIn: scaleInToRecord(o, isPaused, now), IsScaleInPaused: isPaused, PodSize: podSizeOf(etcd, o),
-		Migration: migrationToRecord(v), Space: spaceToRecord(etcd, o, now),
+		Migration: migrationToRecord(v), Space: spaceToRecord(etcd, o, now), ExcludesPods: excludesPods(v),
 	}
 	if p.PodSize > 0 {
 		p.ClusterSize = 1
@@ -284,7 +284,7 @@ func planMultiMember(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now ti
 		return p
 	}
 	held, isHeld := holdPeers(v, p)
-	if decided, is := firstDecision(v, p, haltOnClusterIDMismatch, selectRemaining, withoutQuorum, endUnfinishedInspection, deleteInspection, migrateVolume, replaceLostVolumes, replaceUnprovisioned, replaceRenderedAlone, unblockSnapshot, promoteLearner, replaceLearner, moveLeaderOfLearner); is {
+	if decided, is := firstDecision(v, p, haltOnClusterIDMismatch, selectRemaining, withoutQuorum, replaceDiffering, endUnfinishedInspection, deleteInspection, migrateVolume, replaceLostVolumes, replaceUnprovisioned, replaceRenderedAlone, unblockSnapshot, promoteLearner, replaceLearner, moveLeaderOfLearner); is {
 		decided.Render = decided.Render && !isHeld
 
 		return decided

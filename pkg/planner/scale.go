@@ -106,7 +106,7 @@ func moveLeaderOfLearner(v view, p plan.Plan) (plan.Plan, bool) {
 	}
 	isLeader := func(m etcdcluster.Member) bool { return m.IsHealthy() && m.Endpoint.IsLeader() }
 	isCandidate := func(m etcdcluster.Member) bool {
-		return m.IsHealthy() && !m.Endpoint.IsLeader() && m.Pod != nil && !m.Pod.Deleting
+		return mayLead(m) && !m.Endpoint.IsLeader() && m.Pod != nil && !m.Pod.Deleting
 	}
 	leader, next := slices.IndexFunc(v.members, isLeader), slices.IndexFunc(v.members, isCandidate)
 	learner := slices.IndexFunc(v.members, func(m etcdcluster.Member) bool { return isAwaitingData(v, m) })

@@ -15,6 +15,7 @@ import (
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/consistency"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
@@ -84,13 +85,14 @@ func isSingle(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) bool {
 
 // withoutLeaving returns the view without the members that leave. The quorum counts those that are not removed yet. A member that was removed
 // may respond, also as a member of another cluster. Without a quorum, the members that leave have to recover as the others: the view is then
-// complete, and the second result is true.
+// complete, and the second result is true. The same applies while members have different data: the members that leave may be a part of
+// the quorum that decides which data is correct.
 func (v view) withoutLeaving() (view, bool) {
 	scaleIn := v.o.State.ScaleIn
 	if scaleIn == nil || len(v.members) <= int(scaleIn.To) {
 		return v, false
 	}
-	if !v.isQuorate() {
+	if !v.isQuorate() || v.o.State.Inconsistency != nil && !hasRemovedMembers(v.etcd, v.o) {
 		return v, true
 	}
 	for _, member := range v.members[scaleIn.To:] {
@@ -122,9 +124,9 @@ func scaleInToRecord(o etcdcluster.Observation, isPaused bool, now time.Time) *s
 }
 
 // selectRemaining labels the pods of the members that stay. It is the first rule of a recorded scale-in: the client Service does not select a
-// pod that was recreated meanwhile.
+// pod that was recreated meanwhile. While the scale-in is paused because of different data, the label has no effect yet.
 func selectRemaining(v view, p plan.Plan) (plan.Plan, bool) {
-	if v.o.State.ScaleIn == nil || p.IsScaleInPaused {
+	if v.o.State.ScaleIn == nil || p.IsScaleInPaused && v.o.State.Inconsistency == nil {
 		return p, false
 	}
 
@@ -151,7 +153,7 @@ func selectPods(v view, p plan.Plan, to int32) (plan.Plan, bool) {
 // that is not healthy is removed without a delay, also as the first one. It does not start again, because its configuration has no advertised
 // URLs. While it votes, no other member can join.
 func completeScaleIn(v view, p plan.Plan) (plan.Plan, bool) {
-	if v.o.State.ScaleIn == nil || !v.isMemberListKnown() {
+	if v.o.State.ScaleIn == nil || p.IsScaleInPaused || !v.isMemberListKnown() {
 		return p, false
 	}
 	isAnyMissing := slices.ContainsFunc(v.members, func(m etcdcluster.Member) bool { return awaitedOf(v, m) != "" })
@@ -175,7 +177,13 @@ func isDeadWeight(m etcdcluster.Member) bool { return m.Listed.Learner || !m.IsH
 
 // scaleIn begins or continues a scale-in. All members that stay are healthy.
 func scaleIn(v view, p plan.Plan) (plan.Plan, bool) {
-	if v.o.State.ScaleIn != nil {
+	switch {
+	case p.IsScaleInPaused && v.etcd.Spec.Replicas <= v.o.State.ScaleIn.To:
+		p.Stage, p.Reason = plan.StageScaleIn, v.quorumStatus()+"; no member is removed yet"
+		p.WaitsFor = awaitedBeforeRemoval(v)
+
+		return p, true
+	case v.o.State.ScaleIn != nil:
 		return continueScaleIn(v, p), true
 	}
 	if to := v.etcd.Spec.Replicas; to < max(int32(len(v.members)), v.o.State.Size) { // #nosec G115 -- a handful of members
@@ -260,6 +268,15 @@ func awaitedBeforeScaleIn(v view) string {
 
 // awaitedBeforeRemoval is what has to be true before any member is removed. Empty: all of it is.
 func awaitedBeforeRemoval(v view) string {
+	if found := v.o.State.Inconsistency; found != nil {
+		return "all members to have the same data: " + consistency.Describe(*found)
+	}
+
+	return awaitedBeforeReplacement(v)
+}
+
+// awaitedBeforeReplacement is what has to be true before a member is replaced that has other data than a quorum. Empty: all of it is.
+func awaitedBeforeReplacement(v view) string {
 	switch {
 	case WaitsForAcceptance(v.etcd, v.o):
 		return acceptHint(v.o)
@@ -441,7 +458,7 @@ func memberName(listed etcdcluster.ListedMember) string {
 func moveLeaderBeforeRemoval(v view, p plan.Plan) plan.Plan {
 	p.Reason = v.quorumStatus() + "; a member that leaves must not lead"
 	for _, pod := range v.o.Pods {
-		to := slices.IndexFunc(v.members, func(m etcdcluster.Member) bool { return m.IsHealthy() && m.Listed != nil && !m.Listed.Learner })
+		to := slices.IndexFunc(v.members, func(m etcdcluster.Member) bool { return mayLead(m) && m.Listed != nil && !m.Listed.Learner })
 		if endpoint := v.o.Etcd.Endpoint(pod.Ordinal); endpoint != nil && endpoint.Reachable && endpoint.IsLeader() && to >= 0 {
 			to := v.members[to]
 			p.Step = plan.MoveLeader{Meta: plan.Meta{Object: pod.Name, UID: pod.UID}, To: to.ID(), ToName: to.Name}

@@ -138,6 +138,10 @@ func manifestFor(etcd *druidv1alpha1.Etcd, accepted *state.Accepted, p plan.Plan
 		m.Rendering.Checksum, m.Revision, m.ClusterSize = m.Rendering.Checksum+rendered, m.Revision+rendered, m.ClusterSize+int32(len(existing.Members)) // #nosec G115 -- a few members
 	}
 
+	if m.ExcludesPods = p.ExcludesPods; m.ExcludesPods {
+		m.Rendering.Checksum += "-excluding"
+	}
+
 	return m
 }
 

@@ -298,7 +298,11 @@ func nextToDefragment(v view, limit int64) *etcdcluster.Member {
 
 // successorOf returns the follower with the smallest file. It has just been defragmented.
 func successorOf(v view, leader etcdcluster.Member) etcdcluster.Member {
-	followers := slices.DeleteFunc(slices.Clone(v.members), func(m etcdcluster.Member) bool { return m.Ordinal == leader.Ordinal })
+	isLeader := func(m etcdcluster.Member) bool { return m.Ordinal == leader.Ordinal }
+	followers := slices.DeleteFunc(slices.Clone(v.members), func(m etcdcluster.Member) bool { return isLeader(m) || !mayLead(m) })
+	if len(followers) == 0 {
+		followers = slices.DeleteFunc(slices.Clone(v.members), isLeader)
+	}
 
 	return slices.MinFunc(followers, func(a, b etcdcluster.Member) int { return cmp.Compare(a.Endpoint.DBSize, b.Endpoint.DBSize) })
 }

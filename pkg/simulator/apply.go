@@ -26,6 +26,8 @@ type Manifest struct {
 	// ClusterSize is the number of members with which the sidecars are configured.
 	ClusterSize int32
 	Advertised
+	// ExcludesPods is true if the client Service does not select pods that are excluded.
+	ExcludesPods bool
 	// HasPreStopHook is true if the pod template is that of a multi-member cluster.
 	HasPreStopHook bool
 	// TLS are the Secrets that pods mount for TLS.

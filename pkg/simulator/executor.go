@@ -44,7 +44,7 @@ func (c *Cluster) execute(step plan.Step) error {
 		return c.transferLeadership(step.To)
 	case plan.PromoteMember, plan.RemoveMember:
 		return c.changeMembership(step)
-	case plan.SelectPod, plan.RefreshPod:
+	case plan.SelectPod, plan.RefreshPod, plan.ExcludePod:
 		return c.patchPod(step)
 	case plan.UpdatePeerURLs:
 		return c.updatePeerURLs(step.Member, step.URLs)
@@ -116,10 +116,13 @@ func (c *Cluster) patchPod(step plan.Step) error {
 		if pod.Name != meta.Object || pod.UID != meta.UID {
 			continue
 		}
-		if refresh, is := step.(plan.RefreshPod); is {
-			pod.Refreshed, c.Process(pod.UID).Advertised = refresh.Rendering, c.applied.Advertised
-		} else {
-			pod.SelectedFor = strconv.Itoa(int(step.(plan.SelectPod).Remaining))
+		switch step := step.(type) { //nolint:gochecksumtype // execute lists all steps
+		case plan.RefreshPod:
+			pod.Refreshed, c.Process(pod.UID).Advertised = step.Rendering, c.applied.Advertised
+		case plan.SelectPod:
+			pod.SelectedFor = strconv.Itoa(int(step.Remaining))
+		case plan.ExcludePod:
+			pod.Excluded = step.Excluded
 		}
 
 		return nil

@@ -149,6 +149,9 @@ func (c *Cluster) SetQuotaExhausted(isExhausted bool) { c.quotaExhausted = isExh
 // IsQuotaExhausted is true while the quota has no room for larger volumes.
 func (c *Cluster) IsQuotaExhausted() bool { return c.quotaExhausted }
 
+// Corrupt changes values on the volume of a member. Members with the same corruption have the same data. 0 repairs it.
+func (c *Cluster) Corrupt(ordinal int, corruption uint32) { c.volume(ordinal).Corruption = corruption }
+
 // IncrementGeneration makes the spec another generation, for which no snapshot was taken yet.
 func (c *Cluster) IncrementGeneration() {
 	c.Etcd.Generation++

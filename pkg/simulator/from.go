@@ -31,6 +31,7 @@ func From(o etcdcluster.Observation, etcd *druidv1alpha1.Etcd, now time.Time, ru
 	c.restoreNodes()
 	c.restoreVolumes()
 	c.restoreMembers()
+	c.restoreCorruption()
 	c.restoreExisting()
 	c.restoreProcesses()
 	c.restoreRevisions()

@@ -20,6 +20,16 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
+// differ records that comparisons have found different data in the members of an observation. The hashes are those of the last one.
+func differ(o *etcdcluster.Observation, hashes ...uint32) {
+	found := &state.Inconsistency{Since: now.Add(-2 * time.Minute), At: now, Revision: 9, Comparisons: 3}
+	for i, hash := range hashes {
+		listed := o.Etcd.MemberList[i]
+		found.Members = append(found.Members, state.MemberHash{Name: listed.Name, ID: etcdcluster.FormatID(listed.ID), Hash: hash})
+	}
+	o.State.Inconsistency = found
+}
+
 var _ = Describe("From", func() {
 	var (
 		etcd *druidv1alpha1.Etcd
@@ -112,6 +122,11 @@ var _ = Describe("From", func() {
 		}, "ReplaceClaim main-main-2", "PromoteMember main-2", "Done"),
 		Entry("volumes that are expanded", int32(3), "v1", func() { etcd.Spec.StorageCapacity = new(resource.MustParse("20Gi")) },
 			"ResizeClaim main-main-0", "ResizeClaim main-main-1", "ResizeClaim main-main-2", "RecreateStatefulSet main", "RequestReconcile druid-main", "Done"),
+		Entry("a member with other data than a quorum", int32(3), "v1", func() { differ(&o, 1, 2, 2) }, "MoveLeader main-0", "ExcludePod main-0", "ReplaceClaim main-main-0", "EvictPod main-0", "PromoteMember main-0", "Done"),
+		Entry("a member that clients do not use any more", int32(3), "v1", func() {
+			differ(&o, 2, 2, 1)
+			o.Pods[2].Excluded = true
+		}, "ReplaceClaim main-main-2", "EvictPod main-2", "PromoteMember main-2", "Done"),
 		Entry("a cluster that wakes up", int32(3), "v1", func() {
 			o.Pods, o.Etcd, o.StatefulSet.SpecReplicas, o.State.Replicas = nil, etcdcluster.EtcdResponses{}, 0, new(int32(0))
 		}, "Done"),

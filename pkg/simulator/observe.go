@@ -122,7 +122,7 @@ func (c *Cluster) endpointStatus(pod etcdcluster.Pod) etcdcluster.EndpointStatus
 		}
 	}
 	member := c.RunningMember(pod.Ordinal)
-	if member == nil || member.NeedsSnapshot {
+	if member == nil || member.NeedsSnapshot || c.IsolatesExcluded && pod.Excluded && c.applied.ExcludesPods {
 		return etcdcluster.EndpointStatus{Ordinal: pod.Ordinal}
 	}
 	status := c.statuses[member.ID]

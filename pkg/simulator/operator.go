@@ -45,7 +45,7 @@ type Operator struct {
 	// OnRotation is called before a stage of a CA rotation begins. Nil: nothing is called.
 	OnRotation func(stage state.RotationStage)
 
-	// WithoutCare is true if the care controller records no evidence, for example because its reconciliations take long.
+	// WithoutCare is true if the care controller records no evidence and compares no data, for example because its reconciliations take long.
 	WithoutCare bool
 
 	// first are the Secrets that the cluster mounts at the start, and firstRotation the rotation that is recorded then.
@@ -73,6 +73,9 @@ func (o *Operator) Reconcile() engine.Result {
 		o.Cluster.Objects.State.Evidence = next
 	}
 	o.Cluster.reportSpace()
+	if !o.WithoutCare {
+		o.Cluster.compareData()
+	}
 	etcd, render := o.Cluster.Etcd, o.Render
 	if render == nil {
 		render = engine.Render
@@ -300,7 +303,7 @@ func ManifestOf(t *target.Target, rendered engine.Rendered) Manifest {
 	manifest := Manifest{
 		Rendering: rendered.Rendering, Revision: hex.EncodeToString(sum[:]), Replicas: rendered.Plan.Replicas, ClusterSize: rendered.Plan.ClusterSize, Advertised: AdvertisedIn(rendered.Plan), HasPreStopHook: cmp.Or(rendered.Plan.PodSize, rendered.Plan.ClusterSize) > 1,
 		PeerPort: helper.PeerPort(t.Etcd), Store: etcdcluster.StoreFingerprint(template.Spec), EtcdVersion: rendered.Plan.EtcdVersion,
-		CertificatesChecksum: t.RenewedCertificates(),
+		CertificatesChecksum: t.RenewedCertificates(), ExcludesPods: rendered.Plan.ExcludesPods,
 	}
 	if existing := rendered.Values.Bootstrap; existing != nil {
 		manifest.ClusterSize += int32(len(existing.Members)) // #nosec G115 -- a few members

@@ -7,6 +7,7 @@ package simulator
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -159,7 +160,9 @@ func sizeOf(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) plan.Plan {
 		size = etcd.Spec.Replicas
 	}
 
-	return plan.Plan{Render: true, Replicas: o.StatefulSet.SpecReplicas, ClusterSize: size, EtcdVersion: o.State.EtcdVersion}
+	excludes := slices.ContainsFunc(o.Pods, func(pod etcdcluster.Pod) bool { return pod.Excluded })
+
+	return plan.Plan{Render: true, Replicas: o.StatefulSet.SpecReplicas, ClusterSize: size, EtcdVersion: o.State.EtcdVersion, ExcludesPods: excludes}
 }
 
 // render renders an Etcd under a plan, as the operator would with the certificates that the cluster mounts. setCertificates sets the checksums

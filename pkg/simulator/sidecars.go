@@ -161,7 +161,7 @@ func (c *Cluster) bootstrap(pod *etcdcluster.Pod, volume *Volume) bool {
 		c.clusterID++
 	}
 	c.nextID++
-	c.Leader, c.Data, volume.Data = 0, restored, restored
+	c.Leader, c.Data, volume.Data, volume.Corruption = 0, restored, restored, 0
 	c.Alarms = nil
 	c.Members = []*Member{{ID: c.nextID, Ordinal: pod.Ordinal, PeerURLs: c.peerURLs(pod), Started: true}}
 	volume.Member = c.nextID
@@ -176,7 +176,7 @@ func (c *Cluster) addLearner(pod *etcdcluster.Pod, volume *Volume) bool {
 	}
 	c.nextID++
 	c.Members = append(c.Members, &Member{ID: c.nextID, Ordinal: pod.Ordinal, Learner: true, PeerURLs: c.peerURLs(pod)})
-	volume.Member = c.nextID
+	volume.Member, volume.Corruption = c.nextID, c.leaderCorruption() // the sidecar deletes the data, and the leader sends its own
 	c.Process(pod.UID).IsJoining = true
 
 	return true

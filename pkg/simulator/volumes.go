@@ -37,6 +37,8 @@ type Volume struct {
 	Size int64
 	// Data is the content of its database.
 	Data history.Position
+	// Corruption identifies wrong data. Volumes with the same value have the same data. 0: the data is correct.
+	Corruption uint32
 	// Name and UID of the PersistentVolume. Policy is its reclaim policy. Static is true if no provisioner has created it.
 	Name   string
 	UID    types.UID

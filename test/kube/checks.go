@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -87,9 +88,37 @@ func (k *Cluster) checkClaim(name string) {
 	if isRestored && !isReplaced && volume != nil && volume.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain {
 		k.reportViolation("claim %s is deleted for a restore, and its volume %s is not retained", name, volume.Name)
 	}
-	if !isReplaced && !isRestored && !k.isRemoved(claim) {
+	if !isReplaced && !isRestored && !k.isRemoved(claim) && !k.isDiffering(claim) {
 		k.reportViolation("claim %s is deleted while %d of %d voting members run (volume lost: %t)", name, alive, all, isLost)
 	}
+}
+
+// isDiffering returns true for the claim of a member with other data than a quorum of voting members that run. Clients do not use the member, it does not
+// lead, and its volume stays.
+func (k *Cluster) isDiffering(claim *corev1.PersistentVolumeClaim) bool {
+	id, volume := k.memberIDs[claim.Spec.VolumeName], k.volume(claim.Spec.VolumeName)
+	correct, all := 0, 0
+	name := ""
+	for _, member := range k.etcd.Members() {
+		if member.ID == id {
+			name = member.Name
+		}
+		if member.Learner {
+			continue
+		}
+		all++
+		if k.etcd.Hash(member.ID) == 0 && k.hasMember(getOrNil[*corev1.Pod](k, member.Name), &member) {
+			correct++
+		}
+	}
+	pod := getOrNil[*corev1.Pod](k, name)
+	service := getOrNil[*corev1.Service](k, k.Etcd.Name+"-client")
+	if pod == nil || service == nil || k.etcd.Hash(id) == 0 {
+		return false
+	}
+	isSelected := labels.SelectorFromSet(service.Spec.Selector).Matches(labels.Set(pod.Labels))
+
+	return !isSelected && k.etcd.Leader() != id && etcdcluster.IsQuorate(correct, all) && volume.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain
 }
 
 // isRemoved returns true for the claim of a member that was removed from etcd, if all other members run. Its sidecar may have added it again as a

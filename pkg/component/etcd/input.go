@@ -27,6 +27,9 @@ type Input struct {
 	Withdrawn *int32
 	// ServiceMember is the ordinal of the only member that the client Service selects. Nil: it selects all.
 	ServiceMember *int32
+	// ExcludesPods is true if the operator may have excluded a pod from the client Service. Pods that are not excluded have the name of the Etcd as their label
+	// app.kubernetes.io/name.
+	ExcludesPods bool
 	// PodSize is the number of members for which the pod template is rendered. 0: ClusterSize.
 	PodSize int32
 	// RecordsTemplate is true if the StatefulSet has an annotation with the checksum of the rendered pod template. A surge needs it, and the pod that

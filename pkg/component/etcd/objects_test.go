@@ -277,6 +277,28 @@ var _ = Describe("Objects", func() {
 		Expect(selector).To(HaveKeyWithValue("statefulset.kubernetes.io/pod-name", "test-1"))
 	})
 
+	It("should not select excluded pods for clients, and keep the pod template", func() {
+		rendered := func(excludes bool) (appsv1.StatefulSetSpec, map[string]string, map[string]string) {
+			GinkgoHelper()
+			in := inputOf()()
+			in.ExcludesPods = excludes
+			objects := render(in)
+			service := func(name string) *corev1.Service {
+				return objects[slices.IndexFunc(objects, func(o client.Object) bool { return o.GetName() == name })].(*corev1.Service)
+			}
+
+			return only[*appsv1.StatefulSet](objects).Spec, service("test-client").Spec.Selector, service("test-peer").Spec.Selector
+		}
+		before, selector, peers := rendered(false)
+		Expect(selector).To(Equal(peers))
+		excluding, selector, peersThen := rendered(true)
+		Expect(excluding).To(Equal(before))
+		Expect(peersThen).To(Equal(peers), "members need the host name of an excluded pod")
+		Expect(selector).To(HaveLen(len(peers) + 1))
+		Expect(selector).To(HaveKeyWithValue("app.kubernetes.io/name", "test"))
+		Expect(before.Template.Labels).To(HaveKeyWithValue("app.kubernetes.io/name", "test"), "the Service selects all other pods")
+	})
+
 	DescribeTable("the checksum of the rendering moves with every object",
 		func(change func(*etcd.Input)) {
 			rendering := func(in etcd.Input) string {

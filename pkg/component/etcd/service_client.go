@@ -18,7 +18,8 @@ import (
 )
 
 // clientService is the Service for clients. It contains only ready pods. Sidecars read the member list through it, and a
-// sidecar deletes its data if its member is missing in a stale list. While members are removed, it contains only those that stay.
+// sidecar deletes its data if its member is missing in a stale list. While members are removed, it contains only those that stay. While a member with
+// wrong data is replaced, it contains only the others.
 func clientService(v Values) (*corev1.Service, error) {
 	service := v.service(v.Names.ClientService, druidv1alpha1.ComponentNameClientService,
 		servicePort("client", v.Ports.Client),
@@ -33,6 +34,9 @@ func clientService(v Values) (*corev1.Service, error) {
 	}
 	if v.ServiceMember != nil {
 		service.Spec.Selector = merge(service.Spec.Selector, map[string]string{appsv1.StatefulSetPodNameLabel: fmt.Sprintf("%s-%d", v.Name, *v.ServiceMember)})
+	}
+	if v.ExcludesPods {
+		service.Spec.Selector = merge(service.Spec.Selector, map[string]string{druidv1alpha1.LabelAppNameKey: v.Name})
 	}
 	service.Spec.TrafficDistribution = v.ClientService.TrafficDistribution
 

@@ -41,6 +41,8 @@ type Values struct {
 	Withdrawn *int32
 	// ServiceMember is the ordinal of the only member that the client Service selects. Nil: it selects all.
 	ServiceMember *int32
+	// ExcludesPods is true if the client Service does not select pods whose label app.kubernetes.io/name the operator has changed.
+	ExcludesPods bool
 	// PodMembers are the members for which the pod template is rendered. They are Members, except after a scale-in to one member and in a surge.
 	PodMembers []Member
 	// RecordsTemplate is true if the StatefulSet has an annotation with the checksum of the rendered pod template.

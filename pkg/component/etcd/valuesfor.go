@@ -38,6 +38,7 @@ func ValuesFor(in Input) (Values, error) {
 		Remaining:        in.Remaining,
 		Withdrawn:        in.Withdrawn,
 		ServiceMember:    in.ServiceMember,
+		ExcludesPods:     in.ExcludesPods,
 		PodMembers:       membersFor(etcd, cmp.Or(in.PodSize, in.ClusterSize)),
 		RecordsTemplate:  in.RecordsTemplate,
 		MembersByAddress: len(etcd.Spec.ExternallyManagedMemberAddresses) > 0,

@@ -7,6 +7,7 @@ package etcd_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
@@ -22,6 +23,7 @@ import (
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 	"github.com/gardener/gardener-extension-etcd-druid/test/kube"
 )
@@ -142,6 +144,12 @@ var _ = Describe("An operator that crashes at any of its writes", func() {
 		}),
 		Entry("after a crash while it frees space in the full databases of three members without a store", crashCase{
 			given: []func(*kube.Cluster){create(3, plaintext)}, when: fillDatabases, then: hasSpace(4),
+		}),
+		Entry("after a crash while it replaces the leader of a cluster with a store, which has other data than a quorum", crashCase{
+			given: []func(*kube.Cluster){three}, when: changeData("main-0"), then: keepsVolumeOf("main-main-0", 5),
+		}),
+		Entry("after a crash while it replaces a follower of a cluster without a store, which has other data than a quorum", crashCase{
+			given: []func(*kube.Cluster){create(3, plaintext)}, when: changeData("main-2"), then: keepsVolumeOf("main-main-2", 5),
 		}),
 		Entry("after a crash while a quota rejects the expansion of two of three volumes", crashCase{
 			unforeseen: true,
@@ -374,6 +382,43 @@ func fillDatabases(k *kube.Cluster) {
 	}
 	k.EtcdCluster().Raise(etcdcluster.Alarm{MemberID: k.EtcdCluster().Leader(), Type: etcdcluster.AlarmNoSpace})
 	k.EtcdCluster().Raise(etcdcluster.Alarm{MemberID: 0xdead, Type: etcdcluster.AlarmNoSpace})
+}
+
+// changeData changes the data of a member, and records what the care controller records after three comparisons.
+func changeData(name string) func(*kube.Cluster) {
+	return func(k *kube.Cluster) {
+		members := k.EtcdCluster().Members()
+		changed := members[slices.IndexFunc(members, func(m etcdcluster.ListedMember) bool { return m.Name == name })]
+		k.EtcdCluster().SetHash(changed.ID, 7)
+		found := &state.Inconsistency{Since: k.Clock.Now().Add(-2 * time.Minute), At: k.Clock.Now(), Revision: k.EtcdCluster().Revision(), Comparisons: 3}
+		for _, member := range members {
+			found.Members = append(found.Members, state.MemberHash{Name: member.Name, ID: etcdcluster.FormatID(member.ID), Hash: k.EtcdCluster().Hash(member.ID)})
+		}
+		mr := find(k, "druid-"+k.Etcd.Name, &resourcesv1alpha1.ManagedResource{})
+		annotations, err := state.Update(mr.Annotations, func(s *state.State) { s.Inconsistency = found })
+		must(err)
+		mr.Annotations = annotations
+		must(k.Client(nil).Update(context.Background(), mr))
+	}
+}
+
+// keepsVolumeOf expects voting members with the same data, and that the previous volume of a claim stays.
+func keepsVolumeOf(claim string, podsCreated int) func(*kube.Cluster) {
+	return func(k *kube.Cluster) {
+		GinkgoHelper()
+		succeeded(3, podsCreated)(k)
+		for _, member := range k.EtcdCluster().Members() {
+			Expect(k.EtcdCluster().Hash(member.ID)).To(BeZero())
+		}
+		current := find(k, claim, &corev1.PersistentVolumeClaim{})
+		volumes := &corev1.PersistentVolumeList{}
+		must(k.Client(nil).List(context.Background(), volumes))
+		Expect(volumes.Items).To(HaveLen(4))
+		Expect(volumes.Items).To(ContainElement(And(
+			HaveField("Spec.ClaimRef.Name", claim), HaveField("Spec.ClaimRef.UID", Not(Equal(current.UID))), HaveField("Spec.PersistentVolumeReclaimPolicy", BeEquivalentTo("Retain")),
+		)))
+		Expect(fixture.Record(find(k, "druid-"+k.Etcd.Name, &resourcesv1alpha1.ManagedResource{})).Retained).To(BeEmpty(), "a user deletes the volume")
+	}
 }
 
 // hasSpace expects members that accept writes, and whose pods were not replaced.

@@ -163,6 +163,31 @@ var _ = Describe("The deletion of an Etcd with its volumes", func() {
 		Expect(k.Violations).To(BeEmpty())
 	})
 
+	It("keeps a volume with wrong data, although it deletes all others, and names it", func(ctx SpecContext) {
+		k := reconciledCluster(3, plaintext, withStore, deletingAll)
+		claim := find(k, "main-main-1", &corev1.PersistentVolumeClaim{})
+		volume := &corev1.PersistentVolume{}
+		Expect(k.Client(nil).Get(ctx, client.ObjectKey{Name: claim.Spec.VolumeName}, volume)).To(Succeed())
+		volume.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
+		metav1.SetMetaDataLabel(&volume.ObjectMeta, "etcd-druid.extensions.gardener.cloud/retained-for-uid", string(k.EtcdObject().UID))
+		Expect(k.Client(nil).Update(ctx, volume)).To(Succeed())
+		mr := find(k, "druid-main", &resourcesv1alpha1.ManagedResource{})
+		var err error
+		mr.Annotations, err = state.Update(mr.Annotations, func(s *state.State) {
+			s.Retained = []state.RetainedVolume{{Name: volume.Name, UID: volume.UID, Claim: claim.Name, ClaimUID: claim.UID, ReclaimPolicy: corev1.PersistentVolumeReclaimDelete, Kept: true}}
+		})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(k.Client(nil).Update(ctx, mr)).To(Succeed())
+		deleteEtcd(k)
+		o := startOperator(k, nil)
+		o.run()
+		Expect(k.EtcdObject()).To(BeNil())
+		volumes := &corev1.PersistentVolumeList{}
+		Expect(k.Client(nil).List(ctx, volumes)).To(Succeed())
+		Expect(volumes.Items).To(ConsistOf(HaveField("Name", volume.Name)))
+		Expect(o.events).To(ContainElement(MatchRegexp(`VolumesRetained: .*: ` + volume.Name + ` \(of claim main-main-1, reclaim policy before: Delete\)`)))
+	})
+
 	DescribeTable("decides about the volumes with the data before a restore",
 		func(ctx SpecContext, isSkipped bool, expectedVolumes int, event string) {
 			k := reconciledCluster(3, plaintext, withStore, deletingAll)

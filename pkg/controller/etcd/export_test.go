@@ -22,6 +22,9 @@ func (r *Reconciler) CreateInspectionJob(ctx context.Context, run *engine.Run, c
 	return (&execution{Reconciler: r}).createInspectionJob(ctx, run, claim, "a restore is requested")
 }
 
+// EtcdChanged is etcdChanged.
+var EtcdChanged = etcdChanged
+
 // RestoreJobEnded is restoreJobEnded.
 var RestoreJobEnded = restoreJobEnded
 

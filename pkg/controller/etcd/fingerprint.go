@@ -15,6 +15,7 @@ import (
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/consistency"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
@@ -86,7 +87,7 @@ func writeOwned(to io.Writer, o etcdcluster.Observation) {
 		store = fmt.Sprintf("%#v", *o.State.Store)
 	}
 	write(to, "etcdversion", o.State.EtcdVersion)
-	write(to, "managedresource", mr.Exists, mr.Deleting, mr.IsApplied(), mr.IsRefused(), o.State.TLS.String(), stage, store, o.State.Restore, o.State.Size, replicas, o.State.FinalSnapshot != nil, accepted, o.State.Evidence != nil && o.State.Evidence.RolledBack != nil, len(o.State.Retained))
+	write(to, "managedresource", mr.Exists, mr.Deleting, mr.IsApplied(), mr.IsRefused(), o.State.TLS.String(), stage, store, o.State.Restore, o.State.Size, replicas, o.State.FinalSnapshot != nil, accepted, o.State.Evidence != nil && o.State.Evidence.RolledBack != nil, len(o.State.Retained), consistency.IsConfirmed(o.State.Inconsistency))
 	write(to, "statefulset", set.Exists, set.Deleting, set.GenerationObserved(), set.SpecReplicas, set.Replicas, set.ReadyReplicas)
 }
 

@@ -27,7 +27,7 @@ var requestAnnotations = []string{druidv1alpha1.RotateCAAnnotation, druidv1alpha
 // Etcd does not have, and therefore miss creations and deletions.
 //
 // It drops updates of the status alone, which the operator writes itself. It passes a changed state of a member, and a database that has become
-// full: no other event reports these.
+// full. It also passes another result of the comparisons of the data. No other event reports these.
 func etcdChanged() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc:  func(event.CreateEvent) bool { return true },
@@ -52,7 +52,8 @@ func etcdChanged() predicate.Predicate {
 				skipsFinalSnapshot(newEtcd) && !skipsFinalSnapshot(oldEtcd) ||
 				newEtcd.DeletionTimestamp != nil && oldEtcd.DeletionTimestamp == nil ||
 				!slices.EqualFunc(newEtcd.Status.Members, oldEtcd.Status.Members, isSameState) ||
-				isSpaceExhausted(newEtcd) && !isSpaceExhausted(oldEtcd)
+				isSpaceExhausted(newEtcd) && !isSpaceExhausted(oldEtcd) ||
+				comparisonResult(newEtcd) != comparisonResult(oldEtcd)
 		},
 	}
 }
@@ -66,6 +67,16 @@ func isSpaceExhausted(etcd *druidv1alpha1.Etcd) bool {
 	condition := conditions.Find(etcd.Status.Conditions, druidv1alpha1.ConditionTypeDatabaseSpaceAvailable)
 
 	return condition != nil && (condition.Reason == druidv1alpha1.ReasonNoSpace || condition.Reason == druidv1alpha1.ReasonFreeingSpaceBlocked)
+}
+
+// comparisonResult is the reason of the condition DataConsistent. The planner waits for a confirmed difference, and for its end. Empty: there is none.
+func comparisonResult(etcd *druidv1alpha1.Etcd) string {
+	condition := conditions.Find(etcd.Status.Conditions, druidv1alpha1.ConditionTypeDataConsistent)
+	if condition == nil {
+		return ""
+	}
+
+	return condition.Reason
 }
 
 func skipsFinalSnapshot(etcd *druidv1alpha1.Etcd) bool {

@@ -10,7 +10,25 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/etcd"
+)
+
+var _ = DescribeTable("A changed condition DataConsistent", func(before, after string, changes bool) {
+	etcdWith := func(reason string) *druidv1alpha1.Etcd {
+		result := &druidv1alpha1.Etcd{}
+		if reason != "" {
+			result.Status.Conditions = []druidv1alpha1.Condition{{Type: "DataConsistent", Reason: reason}}
+		}
+
+		return result
+	}
+	Expect(etcd.EtcdChanged().Update(event.UpdateEvent{ObjectOld: etcdWith(before), ObjectNew: etcdWith(after)})).To(Equal(changes))
+},
+	Entry("leads to a reconciliation when a difference is confirmed", "DifferenceNotConfirmed", "DifferentData", true),
+	Entry("leads to a reconciliation when it has ended", "DifferentData", "NoCorruptAlarm", true),
+	Entry("does not with the next comparison", "DifferentData", "DifferentData", false),
+	Entry("does not without a difference", "", "", false),
 )
 
 var _ = DescribeTable("A Job", func(component string, changes bool) {

@@ -67,7 +67,9 @@ func (r *Reconciler) retainVolume(ctx context.Context, etcd *druidv1alpha1.Etcd,
 
 		return true
 	})
-	if changed {
+	if changed && step.Record.Kept {
+		r.event(etcd, corev1.EventTypeWarning, "RetainingVolume", "PersistentVolume %s of claim %s keeps the data of a member with other data than a quorum. Delete it when you have inspected it: %s", step.Object, step.Record.Claim, reason)
+	} else if changed {
 		r.event(etcd, corev1.EventTypeNormal, "RetainingVolume", "PersistentVolume %s of claim %s keeps the data before the restore until the condition FullSnapshotReady of the restored cluster is True, then it has the reclaim policy %s again: %s",
 			step.Object, step.Record.Claim, step.Record.ReclaimPolicy, reason)
 	}
@@ -91,7 +93,7 @@ func (r *Reconciler) releaseVolume(ctx context.Context, etcd *druidv1alpha1.Etcd
 		return true
 	})
 	if changed {
-		r.event(etcd, corev1.EventTypeNormal, "ReleasedVolume", "PersistentVolume %s with the data before the restore has the reclaim policy %s again: %s", step.Object, step.Record.ReclaimPolicy, reason)
+		r.event(etcd, corev1.EventTypeNormal, "ReleasedVolume", "PersistentVolume %s has the reclaim policy %s again: %s", step.Object, step.Record.ReclaimPolicy, reason)
 	}
 	return err
 }
@@ -136,7 +138,7 @@ func (r *Reconciler) changeVolume(ctx context.Context, meta plan.Meta, change fu
 
 // releaseRetained releases the retained volumes of an Etcd that is being deleted with its volumes, if its final snapshot is verified.
 // It does so before the record of these volumes is deleted with the ManagedResource. The final snapshot counts like a full snapshot of a
-// running cluster. In all other cases the volumes stay, and reportRetained names them.
+// running cluster. In all other cases, and with wrong data, the volumes stay, and reportRetained names them.
 func (r *Reconciler) releaseRetained(ctx context.Context, etcd *druidv1alpha1.Etcd) error {
 	if !releasesRetained(etcd) {
 		return nil
@@ -161,7 +163,7 @@ func (r *Reconciler) releaseRetained(ctx context.Context, etcd *druidv1alpha1.Et
 			}
 			return plan.Failed(druidv1alpha1.ErrorCodeObserve, fmt.Errorf("reading PersistentVolume %s: %w", record.Name, err))
 		}
-		if !isStillRetained(volume, etcd, record) {
+		if record.Kept || !isStillRetained(volume, etcd, record) {
 			continue
 		}
 		pending = append(pending, record.Name)
@@ -185,15 +187,16 @@ func releasesRetained(etcd *druidv1alpha1.Etcd) bool {
 // reportRetained reports which volumes stay after an Etcd is deleted: the record of them is deleted with it. releaseRetained has released the
 // others.
 func (r *Reconciler) reportRetained(etcd *druidv1alpha1.Etcd, recorded state.State) {
-	if releasesRetained(etcd) {
-		return
-	}
+	isReleased := releasesRetained(etcd)
 	var names []string
 	for _, volume := range recorded.Retained {
+		if isReleased && !volume.Kept {
+			continue
+		}
 		names = append(names, fmt.Sprintf("%s (of claim %s, reclaim policy before: %s)", volume.Name, volume.Claim, volume.ReclaimPolicy))
 	}
 	if len(names) > 0 {
-		r.event(etcd, corev1.EventTypeWarning, "VolumesRetained", "PersistentVolumes with data before a restore stay with the reclaim policy Retain. "+
+		r.event(etcd, corev1.EventTypeWarning, "VolumesRetained", "PersistentVolumes with data before a restore, or with wrong data, stay with the reclaim policy Retain. "+
 			"kubectl get pv -l %s=%s lists them. When the data is not needed, set their reclaim policy to Delete: %s", druidv1alpha1.VolumeLabelUID, etcd.UID, strings.Join(names, ", "))
 	}
 }

@@ -60,8 +60,8 @@ func (r *execution) do(ctx context.Context, run *engine.Run, step plan.Step, rea
 		return r.moveLeader(ctx, run, step, reason)
 	case plan.PromoteMember, plan.RemoveMember:
 		return r.changeMembership(ctx, run, step, reason)
-	case plan.SelectPod, plan.RefreshPod:
-		return r.patchPod(ctx, etcd, step)
+	case plan.SelectPod, plan.RefreshPod, plan.ExcludePod:
+		return r.patchPod(ctx, etcd, step, reason)
 	case plan.UpdatePeerURLs:
 		return r.updatePeerURLs(ctx, run, step, reason)
 	case plan.ResizeClaim, plan.ReplaceClaim, plan.DeleteClaim:

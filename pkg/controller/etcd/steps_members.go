@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/engine"
@@ -249,8 +250,8 @@ func (r *Reconciler) compareData(ctx context.Context, etcd *druidv1alpha1.Etcd, 
 	return nil
 }
 
-// patchPod sets the label for the client Service or the annotation for the kubelet. The containers of the pod keep running.
-func (r *Reconciler) patchPod(ctx context.Context, etcd *druidv1alpha1.Etcd, step plan.Step) error {
+// patchPod sets a label for the client Service or the annotation for the kubelet. The containers of the pod keep running.
+func (r *Reconciler) patchPod(ctx context.Context, etcd *druidv1alpha1.Etcd, step plan.Step, reason string) error {
 	pod := &corev1.Pod{ObjectMeta: objectMeta(etcd, step)}
 	pod.UID = plan.MetaOf(step).UID // the API server rejects the patch of a pod with another UID
 	patch := client.MergeFrom(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}})
@@ -260,12 +261,38 @@ func (r *Reconciler) patchPod(ctx context.Context, etcd *druidv1alpha1.Etcd, ste
 	if selection, is := step.(plan.SelectPod); is {
 		metav1.SetMetaDataLabel(&pod.ObjectMeta, druidv1alpha1.PodLabelAcceptsClients, strconv.Itoa(int(selection.Remaining)))
 	}
+	exclusion, isExclusion := step.(plan.ExcludePod)
+	if isExclusion {
+		metav1.SetMetaDataLabel(&pod.ObjectMeta, druidv1alpha1.LabelAppNameKey, nameLabelOf(etcd, exclusion.Excluded))
+	}
 	err := r.Client.Patch(ctx, pod, patch)
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil // it is another pod by now
 	}
+	if err == nil && isExclusion {
+		r.announceExclusion(etcd, exclusion, reason)
+	}
 
 	return err
+}
+
+// nameLabelOf is the value of the label app.kubernetes.io/name of a pod. The client Service selects only pods with the name of their Etcd while pods are
+// excluded.
+func nameLabelOf(etcd *druidv1alpha1.Etcd, isExcluded bool) string {
+	if isExcluded {
+		return druidv1alpha1.PodNameExcluded
+	}
+
+	return etcd.Name
+}
+
+// announceExclusion reports that clients do not reach a member through the client Service any more, or that they do again.
+func (r *Reconciler) announceExclusion(etcd *druidv1alpha1.Etcd, step plan.ExcludePod, reason string) {
+	if step.Excluded {
+		r.event(etcd, corev1.EventTypeWarning, "ExcludedMember", "Service %s does not select pod %s any more: %s", helper.ClientServiceName(etcd), step.Object, reason)
+	} else {
+		r.event(etcd, corev1.EventTypeNormal, "SelectedMember", "Service %s selects pod %s again: %s", helper.ClientServiceName(etcd), step.Object, reason)
+	}
 }
 
 // tryEndpoints calls the healthy members, one after the other, until one accepts. It returns the last refusal, and an error if no call was possible.

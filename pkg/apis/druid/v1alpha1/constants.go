@@ -153,6 +153,9 @@ const (
 	// PodLabelAcceptsClients is the key of a label of pods. While members are removed, the client Service selects only pods whose value is the
 	// number of members that stay.
 	PodLabelAcceptsClients = "etcd-druid.extensions.gardener.cloud/accepts-clients"
+	// PodNameExcluded is the value of the label app.kubernetes.io/name of a pod that the client Service does not select. Its member has other
+	// data than a quorum. All other pods have the name of their Etcd as the value.
+	PodNameExcluded = "excluded-from-clients"
 	// PodAnnotationRefreshed is the key, on a pod, of the rendering whose configuration the kubelet has to project without delay.
 	PodAnnotationRefreshed = "etcd-druid.extensions.gardener.cloud/refreshed"
 	// PodAnnotationEvictionRequested is the key, on the pod of an only member, of the time (RFC 3339) at which its eviction was requested. The webhook
