@@ -7,6 +7,7 @@ package framework
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -16,6 +17,8 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"go.etcd.io/bbolt"
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -58,7 +61,7 @@ func (ns *TestNamespace) Crash(pod *corev1.Pod, container string) {
 func (ns *TestNamespace) CrashWithOlderDatabase(ctx context.Context, etcd *druidv1alpha1.Etcd, pod *corev1.Pod, meanwhile func()) {
 	GinkgoHelper()
 
-	database := filepath.Join(ns.VolumeDir(ctx, etcd), "new.etcd", "member", "snap", "db")
+	database := databaseIn(ns.VolumeDir(ctx, etcd))
 	older, err := os.ReadFile(database) // #nosec G304 -- a volume of this test
 	Expect(err).NotTo(HaveOccurred())
 
@@ -92,6 +95,96 @@ func (ns *TestNamespace) Corrupt(ctx context.Context, claim string) {
 		return os.WriteFile(path, []byte("this is no database"), 0o600) // #nosec G122 -- a volume of this test
 	})).To(Succeed())
 	Expect(found).To(BeNumerically(">=", 2), "no database below "+dir)
+}
+
+// ChangeValue crashes etcd in a pod and replaces its database with a copy in which bbolt has changed the value of a key. All characters of the value
+// become the digit of the pod. It waits until etcd has committed the key to its database. No client may write meanwhile. This simulates a defect of a
+// disk.
+func (ns *TestNamespace) ChangeValue(ctx context.Context, pod *corev1.Pod, claim, key string) {
+	GinkgoHelper()
+
+	path := databaseIn(ns.volumePath(ctx, ns.ClaimNamed(ctx, claim)))
+	changed, digit := filepath.Join(GinkgoT().TempDir(), "db"), pod.Name[len(pod.Name)-1:]
+	Eventually(func() error {
+		copyFile(path, changed)
+
+		return withDatabase(changed, func(tx *bbolt.Tx) error {
+			revision, record, err := recordOf(tx, key)
+			if err != nil {
+				return err
+			}
+
+			record.Value = bytes.Repeat([]byte(digit), len(record.Value))
+
+			content, err := record.Marshal()
+			if err != nil {
+				return err
+			}
+
+			return tx.Bucket([]byte("key")).Put(revision, content)
+		})
+	}).WithContext(ctx).WithTimeout(requestTimeout).WithPolling(PollInterval).Should(Succeed(), ns.State)
+
+	ns.Crash(pod, "etcd")
+	copyFile(changed, path)
+}
+
+// ValueOn returns the value of a key in the database on a volume that no etcd uses.
+func (*TestNamespace) ValueOn(volume *corev1.PersistentVolume, key string) string {
+	GinkgoHelper()
+	requireSeed()
+
+	value := ""
+
+	Expect(withDatabase(databaseIn(volume.Spec.HostPath.Path), func(tx *bbolt.Tx) error {
+		_, record, err := recordOf(tx, key)
+		if err == nil {
+			value = string(record.Value)
+		}
+
+		return err
+	})).To(Succeed())
+
+	return value
+}
+
+// databaseIn is the path of the database in the directory of a volume.
+func databaseIn(dir string) string { return filepath.Join(dir, "new.etcd", "member", "snap", "db") }
+
+// copyFile replaces the content of a file, whose owner stays.
+func copyFile(from, to string) {
+	GinkgoHelper()
+
+	content, err := os.ReadFile(from) // #nosec G304 -- a file of this test
+	Expect(err).NotTo(HaveOccurred())
+	Expect(os.WriteFile(to, content, 0o600)).To(Succeed()) // #nosec G703 -- a file of this test
+}
+
+// withDatabase calls use with a transaction in a database, which no etcd may use.
+func withDatabase(path string, use func(*bbolt.Tx) error) error {
+	database, err := bbolt.Open(path, 0o600, &bbolt.Options{Timeout: requestTimeout})
+	if err != nil {
+		return err
+	}
+	defer database.Close()
+
+	return database.Update(use)
+}
+
+// recordOf returns the first record of a key in a database, and its revision.
+func recordOf(tx *bbolt.Tx, key string) ([]byte, *mvccpb.KeyValue, error) {
+	cursor := tx.Bucket([]byte("key")).Cursor()
+	for revision, content := cursor.First(); revision != nil; revision, content = cursor.Next() {
+		record := &mvccpb.KeyValue{}
+		if err := record.Unmarshal(content); err != nil {
+			return nil, nil, err
+		}
+		if string(record.Key) == key {
+			return bytes.Clone(revision), record, nil
+		}
+	}
+
+	return nil, nil, errors.New("the database has no key " + key)
 }
 
 // DeleteVolume deletes the PersistentVolume of the claim. This simulates a deleted disk. The cleanup removes its directory.
