@@ -39,7 +39,11 @@ func Objects(v Values) ([]client.Object, error) {
 		if err != nil {
 			return nil, err
 		}
-		objects = append(objects, clientService, peerService(v), podDisruptionBudget(v))
+		peerService, err := peerService(v, clientService)
+		if err != nil {
+			return nil, err
+		}
+		objects = append(objects, clientService, peerService, podDisruptionBudget(v))
 		if v.NetworkPolicies != nil {
 			objects = append(objects, memberNetworkPolicy(v), jobNetworkPolicy(v))
 		}
