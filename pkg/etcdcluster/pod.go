@@ -72,7 +72,8 @@ type Pod struct {
 	// SelectedFor is the value of the label with which the client Service selects pods while members are removed: the number of members that
 	// stay. Empty: not set.
 	SelectedFor string
-	// Excluded is true if its label says that the client Service does not select it, because its member has other data than a quorum.
+	// Excluded is true if its label says that the client Service does not select it. Its member has other data than a quorum, or a volume migration removes
+	// the member.
 	Excluded bool
 	// Refreshed is the rendering in its annotation for the kubelet. Empty: not set.
 	Refreshed string

@@ -82,11 +82,13 @@ type (
 		// Remaining is the value of the label: the number of members that stay.
 		Remaining int32
 	}
-	// ExcludePod changes the label with which the client Service selects a pod whose member has other data than a quorum.
+	// ExcludePod changes the label with which the client Service selects a pod.
 	ExcludePod struct {
 		Meta
 		// Excluded is true if the Service is not to select the pod, and false if it is to select it again.
 		Excluded bool
+		// OtherData is true if its member has other data than a quorum. False: its member is removed next, or the Service is to select the pod again.
+		OtherData bool
 	}
 	// RefreshPod sets an annotation of a pod, so that the kubelet updates the configuration in its volume without delay.
 	RefreshPod struct {

@@ -34,14 +34,14 @@ import (
 // comparisonValidity is how long a comparison decides about a member that clients still use. A healthy cluster is compared again within a minute.
 const comparisonValidity = 5 * time.Minute
 
-// excludesPods is true if the client Service has to select pods by the label that the operator changes for a member with other data. It does so until a
-// comparison finds no difference.
+// excludesPods is true if the client Service has to select pods by the label that the operator changes for some members. These have other data than a
+// quorum, or a volume migration removes them. It does so until a comparison finds no difference, and until the migration has replaced all members.
 func excludesPods(v view) bool {
 	found := v.o.State.Inconsistency
 	_, has := consistency.Majority(found)
 	isExcluded := func(m etcdcluster.Member) bool { return m.Pod != nil && m.Pod.Excluded }
 
-	return has && consistency.IsConfirmed(found) || slices.ContainsFunc(v.members, isExcluded)
+	return has && consistency.IsConfirmed(found) || v.o.State.Migration.AddsMember() || slices.ContainsFunc(v.members, isExcluded)
 }
 
 // differingMembers returns the members that have other data than a quorum of all voting members, and whose pods run on that data. Nil: there is none, or
@@ -76,9 +76,6 @@ func isRecordedAs(m etcdcluster.Member, hashes []state.MemberHash) bool {
 
 // replaceDiffering replaces the members that have other data than a quorum of all voting members.
 func replaceDiffering(v view, p plan.Plan) (plan.Plan, bool) {
-	if selected, is := selectAgain(v, p); is {
-		return selected, true
-	}
 	if halted, is := haltOnInconsistency(v, p); is {
 		return halted, true
 	}
@@ -93,7 +90,7 @@ func replaceDiffering(v view, p plan.Plan) (plan.Plan, bool) {
 	for _, member := range differing {
 		if !member.Pod.Excluded {
 			p.Reason = differs(v, member) + "; clients must not read from it"
-			p.Step = plan.ExcludePod{Meta: plan.Meta{Object: member.Pod.Name, UID: member.Pod.UID}, Excluded: true}
+			p.Step = plan.ExcludePod{Meta: plan.Meta{Object: member.Pod.Name, UID: member.Pod.UID}, Excluded: true, OtherData: true}
 
 			return p, true
 		}
@@ -107,24 +104,30 @@ func differs(v view, m etcdcluster.Member) string {
 	return fmt.Sprintf("%s; %s has other data than a quorum of all voting members: %s", v.quorumStatus(), m.Name, consistency.Describe(*v.o.State.Inconsistency))
 }
 
-// selectAgain lets the client Service select a pod again whose member has not got other data any more, although its pod was not replaced. A member
-// stays excluded while another comparison is not confirmed.
+// selectAgain lets the client Service select an excluded pod again whose member has not got other data any more, and is not removed now. It comes before the
+// rule that needs a quorum: NetworkPolicies that are derived from the Service may prevent the operator from reaching an excluded pod.
 func selectAgain(v view, p plan.Plan) (plan.Plan, bool) {
-	found := v.o.State.Inconsistency
-	correct, has := consistency.Majority(found)
 	for _, member := range v.members {
-		hasOther := func(h state.MemberHash) bool { return !has || h.Hash != correct }
-		if member.Pod == nil || !member.Pod.Excluded || member.Pod.Deleting || found != nil && slices.ContainsFunc(found.Members, func(h state.MemberHash) bool { return h.Name == member.Name && hasOther(h) }) {
+		if member.Pod == nil || !member.Pod.Excluded || member.Pod.Deleting || mayHaveOtherData(v, member) || isBeingRemoved(v, p, member) {
 			continue
 		}
 		p.Stage = plan.StageReplaceVolume
-		p.Reason = fmt.Sprintf("%s; no comparison finds other data in %s any more, and the client Service selects it again", v.quorumStatus(), member.Name)
+		p.Reason = fmt.Sprintf("%s; the data of %s is not different any more, and it is not removed now, so the client Service selects it again", v.quorumStatus(), member.Name)
 		p.Step = plan.ExcludePod{Meta: plan.Meta{Object: member.Pod.Name, UID: member.Pod.UID}}
 
 		return p, true
 	}
 
 	return p, false
+}
+
+// mayHaveOtherData is true if the last comparison has found other data in a member of this name than in a quorum. A member stays excluded while another
+// comparison is not confirmed.
+func mayHaveOtherData(v view, m etcdcluster.Member) bool {
+	found := v.o.State.Inconsistency
+	correct, has := consistency.Majority(found)
+
+	return found != nil && slices.ContainsFunc(found.Members, func(h state.MemberHash) bool { return h.Name == m.Name && (!has || h.Hash != correct) })
 }
 
 // haltOnInconsistency stops if no quorum of all voting members has the same data. Each step could delete the correct data. It does not stop any more

@@ -43,7 +43,6 @@ var _ = Describe("Different data", func() {
 		Expect(s.Written().ExcludesPods).To(BeFalse())
 		for ordinal := range int(s.Etcd.Spec.Replicas) {
 			Expect(s.Volumes[s.Objects.ClaimFor(ordinal).Name].Corruption).To(BeZero())
-			Expect(s.Objects.PodFor(ordinal).Excluded).To(BeFalse())
 		}
 	}
 

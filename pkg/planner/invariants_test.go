@@ -41,6 +41,8 @@ type invariants struct {
 	knownAtRestore int64
 	// evenSince is since when an even number of members votes during a removal that could continue. Zero: it is odd, or the removal waits.
 	evenSince time.Time
+	// excluded is when each pod was excluded from the client Service last.
+	excluded map[types.UID]time.Time
 	// reported are the pods whose cluster size was reported.
 	reported map[types.UID]bool
 }
@@ -73,6 +75,7 @@ func (s *scenario) expectDone() {
 	Expect([]int{healthy, all, len(s.Members)}).To(HaveEach(int(s.Etcd.Spec.Replicas)))
 	for _, pod := range s.Objects.Pods {
 		Expect(pod.Containers[0].Image).To(Equal(s.image))
+		Expect(!pod.Excluded && s.Applied().Selects(pod)).To(BeTrue(), "clients use %s", pod.Name)
 		Expect(s.Process(pod.UID).EtcdVersion).To(Equal(s.Written().EtcdVersion))
 		if requested := helper.EtcdVersion(s.Etcd); requested != "" {
 			Expect(s.Process(pod.UID).EtcdVersion).To(Equal(requested))
@@ -344,6 +347,9 @@ func (s *scenario) checkStep(step plan.Step) func() {
 		s.checkDeleteClaim(step)
 	case plan.RemoveMember:
 		s.checkRemoveMember(step)
+		s.checkClientsOf(step)
+	case plan.ExcludePod:
+		s.checkExclusion(step)
 	case plan.MoveLeader:
 		s.checkMoveLeader(step)
 	case plan.CompactHistory:
@@ -352,7 +358,7 @@ func (s *scenario) checkStep(step plan.Step) func() {
 		s.checkDefragmentation(step)
 	case plan.DisarmAlarm:
 		s.checkDisarm(step)
-	case plan.TakeDeltaSnapshot, plan.CountKeys, plan.RequestSnapshot, plan.SelectPod, plan.ExcludePod, plan.RefreshPod, plan.PromoteMember, plan.UpdatePeerURLs, plan.VerifyRestore, plan.DeleteRestoreJob, plan.InspectClaim, plan.ReleaseVolume, plan.RetainVolume, plan.ResetLease, plan.RecreateStatefulSet, plan.RequestReconcile, plan.TakeSnapshot:
+	case plan.TakeDeltaSnapshot, plan.CountKeys, plan.RequestSnapshot, plan.SelectPod, plan.RefreshPod, plan.PromoteMember, plan.UpdatePeerURLs, plan.VerifyRestore, plan.DeleteRestoreJob, plan.InspectClaim, plan.ReleaseVolume, plan.RetainVolume, plan.ResetLease, plan.RecreateStatefulSet, plan.RequestReconcile, plan.TakeSnapshot:
 	}
 	before, all := s.Voters()
 	keepsWrites := s.checkStepKeepsWrites(step)
@@ -615,6 +621,38 @@ func (s *scenario) checkRemoveMember(step plan.RemoveMember) {
 			s.violated("the first member is removed with %d of %d healthy, and member %d is not healthy", healthy, all, ordinal)
 		}
 	}
+}
+
+// checkClientsOf checks that the client Service sends no new connections to a member that is removed, and that all nodes know it.
+func (s *scenario) checkClientsOf(step plan.RemoveMember) {
+	for _, member := range s.Members {
+		pod := s.Objects.PodFor(member.Ordinal)
+		if member.ID != step.Member || s.IsExisting(member) || pod == nil || !pod.Ready || pod.Deleting {
+			continue
+		}
+		if s.Applied().Selects(*pod) {
+			s.violated("member %s is removed, and the client Service selects its pod", step.Name)
+		}
+		if at, is := s.invariants.excluded[pod.UID]; is && s.Now().Sub(at) <= 5*time.Second { // it is observed after a tick
+			s.violated("member %s is removed, and nodes may send new connections to its pod", step.Name)
+		}
+	}
+}
+
+// checkExclusion checks that the client Service selects another healthy member when a pod is excluded. The selection of a pod that ends is not checked.
+func (s *scenario) checkExclusion(step plan.ExcludePod) {
+	isSelected := func(m *simulator.Member) bool {
+		pod := s.Objects.PodFor(m.Ordinal)
+
+		return pod != nil && pod.Name != step.Object && !m.Learner && s.RunningMember(m.Ordinal) != nil && s.IsConnected(m) && s.Applied().Selects(*pod)
+	}
+	if step.Excluded && !slices.ContainsFunc(s.Members, isSelected) {
+		s.violated("pod %s is excluded, and the client Service selects no other healthy member", step.Object)
+	}
+	if s.invariants.excluded == nil {
+		s.invariants.excluded = map[types.UID]time.Time{}
+	}
+	s.invariants.excluded[step.UID] = s.Now()
 }
 
 // hasLeft is true for a pod in whose configuration its member has no advertised URLs.

@@ -7,8 +7,10 @@ package planner
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/consistency"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
@@ -22,8 +24,8 @@ import (
 //     all members is compared before each removal.
 //  3. An extra member joins with the next ordinal, as in a scale-up. If its volume cannot be provisioned, no other volume is touched.
 //  4. The members with other volumes are replaced one after the other, the leader last. The claim of the member is recorded. The leadership moves
-//     to another member. The member is removed from etcd. Its claim and its pod are deleted. It joins again as a learner with a new volume, and
-//     is promoted.
+//     to another member. The client Service does not select the pod of the member any more. The member is removed from etcd. Its claim and its pod are
+//     deleted. It joins again as a learner with a new volume, and is promoted.
 //  5. The extra member is removed, as in a scale-in.
 //
 // With the extra member, one more member can fail at all times: n+1 of n+1 members vote, or n of n while one joins again. While the migration is
@@ -65,7 +67,7 @@ func nextMigrationPhase(v view, phase state.MigrationPhase) *state.Migration {
 
 // withMigrating returns the migration with the claim whose member is replaced next. Empty: none is.
 func withMigrating(migration state.Migration, claim etcdcluster.Claim) *state.Migration {
-	migration.Claim = claim.UID
+	migration.Claim, migration.ReadyAt = claim.UID, time.Time{}
 
 	return &migration
 }
@@ -223,31 +225,96 @@ func migrateVolume(v view, p plan.Plan) (plan.Plan, bool) {
 // removeMigrating removes the member of the recorded claim from etcd. All members are healthy, so that the others tolerate a failure. It removes the
 // member again if its sidecar has promoted it while its claim was being deleted.
 func removeMigrating(v view, p plan.Plan, m etcdcluster.Member, claim etcdcluster.Claim) (plan.Plan, bool) {
-	isAnyMissing := slices.ContainsFunc(v.members, func(other etcdcluster.Member) bool { return awaitedOf(v, other) != "" })
-	switch after := v.size - 1; {
-	case isAnyMissing, v.healthy < v.size, v.size < int(v.etcd.Spec.Replicas):
+	if _, isHeld := holdPeers(v, p); isHeld || !areOthersVoting(v, m) || !isExcluded(m) && awaitedOf(v, m) != "" {
 		return p, false
+	}
+	p.Reason = fmt.Sprintf("%s; %s is replaced next", v.quorumStatus(), m.Name)
+	switch awaited := awaitedBeforeMigrating(v, m, claim); {
 	case memberVolumeCause(v, m) == "" && !claim.Deleting:
 		p.Reason = fmt.Sprintf("%s; the volume of %s is as requested again, and it was not removed", v.quorumStatus(), m.Name)
 		p.Migration, p.WaitsFor = withMigrating(*p.Migration, etcdcluster.Claim{}), "this to be recorded"
-	case v.o.Defragmentation != "":
-		p.Reason = fmt.Sprintf("%s; %s is replaced next", v.quorumStatus(), m.Name)
-		p.WaitsFor = "EtcdOpsTask " + v.o.Defragmentation + " to end"
-	case m.Endpoint.IsLeader():
-		p.Reason = fmt.Sprintf("%s; %s is replaced next", v.quorumStatus(), m.Name)
+	case m.Endpoint != nil && m.Endpoint.IsLeader() && v.o.State.Inconsistency == nil && v.o.Defragmentation == "":
 		p = moveLeaderOfMigrating(v, p, m)
-	case v.leader() == nil:
-		p.WaitsFor = "a leader"
+	case awaited != "":
+		p.WaitsFor = awaited
 	default:
-		p.Reason = fmt.Sprintf("%s by a quorum read; removing %s leaves %d voting members with a quorum of %d: allowed", v.quorumStatus(), m.Name, after, etcdcluster.QuorumOf(after))
-		removal := removeListed(v, *m.Listed)
-		if !helper.IsStoreConfigured(v.etcd) {
-			removal.Compare = healthyPods(v.members)
-		}
-		p.Step = removal
+		p = removeExcluded(v, p, m)
 	}
 
 	return p, true
+}
+
+// isExcluded is true for a member whose pod the client Service does not select, and which therefore need not respond.
+func isExcluded(m etcdcluster.Member) bool { return m.Pod != nil && m.Pod.Excluded && !m.Pod.Deleting }
+
+// areOthersVoting is true if all other members are healthy voting members and have recovered, and if they are as many as the spec requests.
+func areOthersVoting(v view, m etcdcluster.Member) bool {
+	isMissing := func(other etcdcluster.Member) bool { return other.Ordinal != m.Ordinal && awaitedOf(v, other) != "" }
+	others := v.healthy
+	if isVoting(m) {
+		others--
+	}
+
+	return !slices.ContainsFunc(v.members, isMissing) && others >= v.size-1 && v.size >= int(v.etcd.Spec.Replicas)
+}
+
+// awaitedBeforeMigrating is what has to be true before the member of the recorded claim is removed, if all other members vote. Empty: all of it is.
+func awaitedBeforeMigrating(v view, m etcdcluster.Member, claim etcdcluster.Claim) string {
+	leader := v.leader()
+	switch found := v.o.State.Inconsistency; {
+	case memberVolumeCause(v, m) == "" && !claim.Deleting:
+		return "another volume to be requested"
+	case found != nil:
+		return "all members to have the same data: " + consistency.Describe(*found)
+	case v.o.Defragmentation != "":
+		return "EtcdOpsTask " + v.o.Defragmentation + " to end"
+	case leader == nil || leader.Ordinal == m.Ordinal:
+		return "another member to lead"
+	default:
+		return ""
+	}
+}
+
+// isBeingRemoved is true for the member that a volume migration removes now, or that it has removed. Its pod stays excluded from the client Service.
+func isBeingRemoved(v view, p plan.Plan, m etcdcluster.Member) bool {
+	migration, claim := v.o.State.Migration, v.o.ClaimFor(m.Ordinal)
+	if !migration.AddsMember() || claim == nil || !claim.Exists || claim.UID != migration.Claim {
+		return false
+	}
+	_, isHeld := holdPeers(v, p)
+
+	return m.Listed == nil || m.Listed.Learner || !isHeld && areOthersVoting(v, m) && awaitedBeforeMigrating(v, m, *claim) == ""
+}
+
+// removeExcluded excludes the pod of a member from the client Service, and removes the member when no node sends new connections to it. Otherwise clients
+// would connect to a member that etcd has stopped.
+func removeExcluded(v view, p plan.Plan, m etcdcluster.Member) plan.Plan {
+	recorded, after := *p.Migration, v.size-1
+	switch {
+	case !isExcluded(m):
+		recorded.ReadyAt = time.Time{}
+		p.Migration = &recorded
+		p.Reason += "; clients must not connect to it any more"
+		p.Step = plan.ExcludePod{Meta: plan.Meta{Object: m.Pod.Name, UID: m.Pod.UID}, Excluded: true}
+
+		return p
+	case recorded.ReadyAt.IsZero():
+		recorded.ReadyAt = v.now
+		p.Migration = &recorded
+	}
+	if ready := recorded.ReadyAt.Add(serviceDelay); v.now.Before(ready) {
+		p.WaitsFor, p.RequeueAfter = "all nodes to send new connections only to the other members", ready.Sub(v.now)
+
+		return p
+	}
+	p.Reason = fmt.Sprintf("%s by a quorum read; removing %s leaves %d voting members with a quorum of %d: allowed", v.quorumStatus(), m.Name, after, etcdcluster.QuorumOf(after))
+	removal := removeListed(v, *m.Listed)
+	if !helper.IsStoreConfigured(v.etcd) {
+		removal.Compare = healthyPods(v.members)
+	}
+	p.Step = removal
+
+	return p
 }
 
 // moveLeaderOfMigrating transfers the leadership, if possible to a member whose volume is not replaced any more.

@@ -86,6 +86,56 @@ var _ = Describe("Volume migration", func() {
 		Expect(s.steps["RemoveMember"]).To(BeZero())
 	})
 
+	// excluding returns a migration that has excluded the pod of the first member that it replaces.
+	excluding := func(change ...func(*druidv1alpha1.Etcd)) *scenario {
+		GinkgoHelper()
+		s := running(3, change...)
+		requestFast(s)
+		s.runUntil(func() bool { return s.Objects.PodFor(1).Excluded })
+
+		return s
+	}
+
+	DescribeTable("lets clients use an excluded member again while another member", func(isIsolated bool, fails, recovers func(*scenario)) {
+		s := excluding(withStore)
+		s.IsolatesExcluded = isIsolated
+		s.inject("main-2 fails", func() { fails(s) })
+		s.runUntil(func() bool { return !s.Objects.PodFor(1).Excluded })
+		Expect(s.Member(1)).NotTo(BeNil())
+		recovers(s)
+		s.run()
+		expectClass(s, "fast", 3)
+	},
+		Entry("is unreachable", false, func(s *scenario) { s.PartitionNode(s.Objects.PodFor(2).Node, true) }, func(s *scenario) { s.PartitionNode(s.Objects.PodFor(2).Node, false) }),
+		Entry("is unreachable, and the operator reaches no excluded member", true,
+			func(s *scenario) { s.PartitionNode(s.Objects.PodFor(2).Node, true) }, func(s *scenario) { s.PartitionNode(s.Objects.PodFor(2).Node, false) }),
+		Entry("has lost its volume, and the operator reaches no excluded member", true, func(s *scenario) { s.RemoveNode(s.Objects.PodFor(2).Node) }, func(*scenario) {}),
+	)
+
+	DescribeTable("does not remove an excluded member", func(change func(*scenario), removals int) {
+		s := excluding(withStore)
+		before := s.Objects.ClaimFor(1).UID
+		change(s)
+		s.runUntil(func() bool { pod := s.Objects.PodFor(1); return pod != nil && !pod.Excluded })
+		Expect(s.steps["RemoveMember"]).To(BeZero())
+		Expect(s.Objects.ClaimFor(1).UID).To(Equal(before))
+		s.run()
+		expectClass(s, *s.Etcd.Spec.StorageClass, 3)
+		Expect(s.steps["RemoveMember"]).To(Equal(removals))
+	},
+		Entry("that has become the leader, before the leadership moves", func(s *scenario) { s.Leader = s.Member(1).ID }, 4),
+		Entry("that has become the leader, and which the operator does not reach", func(s *scenario) { s.Leader, s.IsolatesExcluded = s.Member(1).ID, true }, 4),
+		Entry("if the change is taken back", func(s *scenario) {
+			s.inject("spec.storageClass changes back", func() { s.Etcd.Spec.StorageClass = new("slow") })
+		}, 1),
+		Entry("while members have different data", func(s *scenario) {
+			s.inject("the data of main-2 changes", func() { s.Corrupt(2, 1) })
+		}, 3),
+		Entry("whose pod was deleted, before its next pod is excluded", func(s *scenario) {
+			s.inject("pod main-1 is deleted by a user", func() { s.DeletePod(1) })
+		}, 4),
+	)
+
 	It("removes a member again if its sidecar has promoted it while its claim is being deleted", func() {
 		s := running(3, withStore)
 		requestFast(s)

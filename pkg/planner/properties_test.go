@@ -112,6 +112,7 @@ func newRandomMigration(number int64) *randomScenario {
 	if number%2 == 0 {
 		s.Etcd.Spec.Etcd.UpdateStrategy = nil
 	}
+	s.IsolatesExcluded = number%5 < 2
 
 	return s
 }
@@ -301,6 +302,11 @@ func (s *randomScenario) expectConverged() {
 	p := s.result.Newest.Plan
 	if len(s.Alarms) > 0 {
 		s.violated("%d alarms are left", len(s.Alarms))
+	}
+	for _, pod := range s.Objects.Pods {
+		if pod.Excluded || !s.Applied().Selects(pod) {
+			s.violated("clients do not use %s", pod.Name)
+		}
 	}
 	for _, member := range s.Members {
 		if volume := s.volumeOf(member); s.differs && (s.Objects.State.Inconsistency != nil || volume.Corruption != s.correctData()) {

@@ -128,7 +128,7 @@ func manifestFor(etcd *druidv1alpha1.Etcd, accepted *state.Accepted, p plan.Plan
 		},
 		Revision: fmt.Sprintf("rev-%s-%s-%d-%s-%d", image, p.EtcdVersion, min(podSize, 3), tls, port),
 		Image:    image, EtcdVersion: p.EtcdVersion, Replicas: p.Replicas, ClusterSize: p.ClusterSize, PeerPort: port, TLS: tls,
-		Advertised: simulator.AdvertisedIn(p), HasPreStopHook: podSize > 1,
+		Advertised: simulator.AdvertisedIn(p), ServiceMember: p.ServiceMember(), HasPreStopHook: podSize > 1,
 	}
 	if helper.IsStoreConfigured(etcd) {
 		m.Store = "the store"

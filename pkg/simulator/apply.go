@@ -5,6 +5,8 @@
 package simulator
 
 import (
+	"strconv"
+
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
@@ -26,6 +28,8 @@ type Manifest struct {
 	// ClusterSize is the number of members with which the sidecars are configured.
 	ClusterSize int32
 	Advertised
+	// ServiceMember is the ordinal of the only member that the client Service selects in a surge. Nil: it selects all.
+	ServiceMember *int32
 	// ExcludesPods is true if the client Service does not select pods that are excluded.
 	ExcludesPods bool
 	// HasPreStopHook is true if the pod template is that of a multi-member cluster.
@@ -61,6 +65,18 @@ func AdvertisedIn(p plan.Plan) Advertised {
 // includes is true for a member with advertised URLs.
 func (a Advertised) includes(ordinal int) bool {
 	return (a.Remaining == 0 || ordinal < int(a.Remaining)) && ordinal+1 != int(a.Withdrawn)
+}
+
+// Selects is true for a pod that the client Service selects as soon as the pod is ready.
+func (m Manifest) Selects(pod etcdcluster.Pod) bool {
+	switch {
+	case m.Remaining > 0 && pod.SelectedFor != strconv.Itoa(int(m.Remaining)):
+		return false
+	case m.ServiceMember != nil && int(*m.ServiceMember) != pod.Ordinal:
+		return false
+	default:
+		return !m.ExcludesPods || !pod.Excluded
+	}
 }
 
 func (m Manifest) hasPeerTLS() bool { return m.TLS.Peer != "" }

@@ -303,7 +303,7 @@ func ManifestOf(t *target.Target, rendered engine.Rendered) Manifest {
 	manifest := Manifest{
 		Rendering: rendered.Rendering, Revision: hex.EncodeToString(sum[:]), Replicas: rendered.Plan.Replicas, ClusterSize: rendered.Plan.ClusterSize, Advertised: AdvertisedIn(rendered.Plan), HasPreStopHook: cmp.Or(rendered.Plan.PodSize, rendered.Plan.ClusterSize) > 1,
 		PeerPort: helper.PeerPort(t.Etcd), Store: etcdcluster.StoreFingerprint(template.Spec), EtcdVersion: rendered.Plan.EtcdVersion,
-		CertificatesChecksum: t.RenewedCertificates(), ExcludesPods: rendered.Plan.ExcludesPods,
+		CertificatesChecksum: t.RenewedCertificates(), ServiceMember: rendered.Plan.ServiceMember(), ExcludesPods: rendered.Plan.ExcludesPods,
 	}
 	if existing := rendered.Values.Bootstrap; existing != nil {
 		manifest.ClusterSize += int32(len(existing.Members)) // #nosec G115 -- a few members

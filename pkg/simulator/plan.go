@@ -160,7 +160,7 @@ func sizeOf(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) plan.Plan {
 		size = etcd.Spec.Replicas
 	}
 
-	excludes := slices.ContainsFunc(o.Pods, func(pod etcdcluster.Pod) bool { return pod.Excluded })
+	excludes := o.State.Migration.AddsMember() || slices.ContainsFunc(o.Pods, func(pod etcdcluster.Pod) bool { return pod.Excluded })
 
 	return plan.Plan{Render: true, Replicas: o.StatefulSet.SpecReplicas, ClusterSize: size, EtcdVersion: o.State.EtcdVersion, ExcludesPods: excludes}
 }

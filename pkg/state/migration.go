@@ -33,6 +33,8 @@ type Migration struct {
 	Cause string `json:"cause"`
 	// Claim is the UID of the claim whose member is removed from etcd, or was removed. Empty: no member is removed now. No other claim is deleted.
 	Claim types.UID `json:"claim,omitempty"`
+	// ReadyAt is when the pod of that member was observed to be excluded from the client Service. Zero: it is not excluded.
+	ReadyAt time.Time `json:"readyAt,omitzero"`
 }
 
 // IsActive is true while an extra member may exist. Nil is not active.

@@ -80,7 +80,7 @@ var _ = Describe("The volumes of three members", quiet, func() {
 })
 
 // migrateVolumes requests smaller volumes of another class. All members are replaced, one after the other, and at least as many as before vote at all
-// times. The client Service may connect a client to a removed member, which stops after one second.
+// times. The client Service selects none of them when it is removed. A client that was connected to it before waits until etcd stops, after one second.
 func migrateVolumes(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd) {
 	GinkgoHelper()
 	By("requesting smaller volumes of another class")
@@ -99,6 +99,8 @@ func migrateVolumes(ctx context.Context, ns *framework.TestNamespace, etcd *drui
 		Expect(stats.MembersGap).To(BeNumerically("<", time.Second), stats.String())
 		Expect(stats.WriteGap).To(BeNumerically("<", surgeBound), stats.String())
 	}
+	Expect(eventsWithReason(ctx, ns, "ExcludedMember")).To(ContainElements(
+		ContainSubstring("does not select pod main-0"), ContainSubstring("does not select pod main-1"), ContainSubstring("does not select pod main-2")))
 	after := ns.ClaimUIDs(ctx)
 	Expect(after).To(HaveLen(3))
 	for _, name := range []string{"main-main-0", "main-main-1", "main-main-2"} {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
 
@@ -112,13 +113,46 @@ func (k *Cluster) isDiffering(claim *corev1.PersistentVolumeClaim) bool {
 		}
 	}
 	pod := getOrNil[*corev1.Pod](k, name)
-	service := getOrNil[*corev1.Service](k, k.Etcd.Name+"-client")
-	if pod == nil || service == nil || k.etcd.Hash(id) == 0 {
+	if pod == nil || k.etcd.Hash(id) == 0 {
 		return false
 	}
-	isSelected := labels.SelectorFromSet(service.Spec.Selector).Matches(labels.Set(pod.Labels))
 
-	return !isSelected && k.etcd.Leader() != id && etcdcluster.IsQuorate(correct, all) && volume.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain
+	return !k.isSelected(pod) && k.etcd.Leader() != id && etcdcluster.IsQuorate(correct, all) && volume.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain
+}
+
+// isSelected returns true for a pod that the client Service selects as soon as the pod is ready.
+func (k *Cluster) isSelected(pod *corev1.Pod) bool {
+	service := getOrNil[*corev1.Service](k, k.Etcd.Name+"-client")
+	return service != nil && labels.SelectorFromSet(service.Spec.Selector).Matches(labels.Set(pod.Labels))
+}
+
+// Unselected returns the names of the pods of members that the client Service does not select.
+func (k *Cluster) Unselected() []string {
+	var names []string
+	for _, pod := range listOf[*corev1.Pod](k) {
+		if pod.Labels[druidv1alpha1.LabelComponentKey] == druidv1alpha1.ComponentNameStatefulSet && !k.isSelected(pod) {
+			names = append(names, pod.Name)
+		}
+	}
+	return names
+}
+
+// checkRemoval checks that the client Service sends no new connections to a member that the operator removes, and that it selects another ready pod.
+func (k *Cluster) checkRemoval(id uint64) {
+	ready := 0
+	for _, member := range k.etcd.Members() {
+		pod := getOrNil[*corev1.Pod](k, member.Name)
+		switch {
+		case pod == nil || !isReady(pod) || !k.isSelected(pod):
+		case member.ID == id:
+			k.reportViolation("member %s is removed, and the client Service selects its pod", member.Name)
+		default:
+			ready++
+		}
+	}
+	if ready == 0 {
+		k.reportViolation("member %x is removed, and the client Service selects no ready pod", id)
+	}
 }
 
 // isRemoved returns true for the claim of a member that was removed from etcd, if all other members run. Its sidecar may have added it again as a

@@ -52,7 +52,11 @@ func (m member) Promote(ctx context.Context, learner uint64) error {
 
 // RemoveMember implements etcdclient.Client.
 func (m member) RemoveMember(ctx context.Context, id uint64) error {
-	return m.write(fmt.Sprintf("remove %x", id), func() error { return m.Client.RemoveMember(ctx, id) })
+	return m.write(fmt.Sprintf("remove %x", id), func() error {
+		m.cluster.checkRemoval(id)
+
+		return m.Client.RemoveMember(ctx, id)
+	})
 }
 
 // RejectWrites implements etcdclient.Client.

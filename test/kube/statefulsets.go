@@ -95,6 +95,7 @@ func (k *Cluster) createPod(statefulSet *appsv1.StatefulSet, ordinal int, revisi
 	pod.Namespace, pod.Name = statefulSet.Namespace, fmt.Sprintf("%s-%d", statefulSet.Name, ordinal)
 	pod.Labels = maps.Clone(pod.Labels)
 	pod.Labels[appsv1.ControllerRevisionHashLabelKey] = revision
+	pod.Labels[appsv1.StatefulSetPodNameLabel] = pod.Name
 	pod.Finalizers = []string{kubeletFinalizer}
 	pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(statefulSet, appsv1.SchemeGroupVersion.WithKind("StatefulSet"))}
 	for i := range statefulSet.Spec.VolumeClaimTemplates {

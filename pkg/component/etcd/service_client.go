@@ -18,8 +18,8 @@ import (
 )
 
 // clientService is the Service for clients. It contains only ready pods. Sidecars read the member list through it, and a
-// sidecar deletes its data if its member is missing in a stale list. While members are removed, it contains only those that stay. While a member with
-// wrong data is replaced, it contains only the others.
+// sidecar deletes its data if its member is missing in a stale list. While members are removed, it contains only those that stay. While a member
+// with wrong data or another volume is replaced, it contains only the others.
 func clientService(v Values) (*corev1.Service, error) {
 	service := v.service(v.Names.ClientService, druidv1alpha1.ComponentNameClientService,
 		servicePort("client", v.Ports.Client),

@@ -186,6 +186,7 @@ func succeeded(members, podsCreated int) func(*kube.Cluster) {
 		if members > 0 {
 			Expect(voters).To(Equal(members))
 		}
+		Expect(k.Unselected()).To(BeEmpty(), "pods that clients do not use")
 	}
 }
 

@@ -289,7 +289,11 @@ func nameLabelOf(etcd *druidv1alpha1.Etcd, isExcluded bool) string {
 // announceExclusion reports that clients do not reach a member through the client Service any more, or that they do again.
 func (r *Reconciler) announceExclusion(etcd *druidv1alpha1.Etcd, step plan.ExcludePod, reason string) {
 	if step.Excluded {
-		r.event(etcd, corev1.EventTypeWarning, "ExcludedMember", "Service %s does not select pod %s any more: %s", helper.ClientServiceName(etcd), step.Object, reason)
+		eventType := corev1.EventTypeNormal
+		if step.OtherData {
+			eventType = corev1.EventTypeWarning
+		}
+		r.event(etcd, eventType, "ExcludedMember", "Service %s does not select pod %s any more: %s", helper.ClientServiceName(etcd), step.Object, reason)
 	} else {
 		r.event(etcd, corev1.EventTypeNormal, "SelectedMember", "Service %s selects pod %s again: %s", helper.ClientServiceName(etcd), step.Object, reason)
 	}

@@ -154,7 +154,7 @@ const (
 	// number of members that stay.
 	PodLabelAcceptsClients = "etcd-druid.extensions.gardener.cloud/accepts-clients"
 	// PodNameExcluded is the value of the label app.kubernetes.io/name of a pod that the client Service does not select. Its member has other
-	// data than a quorum. All other pods have the name of their Etcd as the value.
+	// data than a quorum, or a volume migration removes it. All other pods have the name of their Etcd as the value.
 	PodNameExcluded = "excluded-from-clients"
 	// PodAnnotationRefreshed is the key, on a pod, of the rendering whose configuration the kubelet has to project without delay.
 	PodAnnotationRefreshed = "etcd-druid.extensions.gardener.cloud/refreshed"
