@@ -30,6 +30,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/storejob"
 )
 
 // ControllerName is the name of the controller in logs, metrics and events.
@@ -67,7 +68,7 @@ type AddOptions struct {
 	// Config has the thresholds and time limits.
 	Config Config
 	// Observer reads everything about one Etcd.
-	Observer Observer
+	Observer storejob.Observer
 	// Clock returns the current time. Nil: the real clock.
 	Clock clock.Clock
 }

@@ -5,9 +5,7 @@
 package compaction
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -20,12 +18,10 @@ import (
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
-	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/compaction"
 	componentcompaction "github.com/gardener/gardener-extension-etcd-druid/pkg/component/compaction"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
-	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
-	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/storejob"
 )
 
 // snapshotTTL is the time to live of a finished task that takes a full snapshot, in seconds. While the task exists and the
@@ -35,7 +31,7 @@ const snapshotTTL int32 = 3600
 // runJob creates the Job. It first deletes an existing Job in the background, because the new one has all data that the next
 // decision needs.
 func (r *Reconciler) runJob(ctx context.Context, etcd *druidv1alpha1.Etcd, obs observation, decision compaction.Decision) (reconcile.Result, error) {
-	values, waitsFor, err := r.values(ctx, etcd)
+	values, waitsFor, err := storejob.Values(ctx, r.Observer, r.Config.LocalStoreRoots, etcd)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -44,6 +40,7 @@ func (r *Reconciler) runJob(ctx context.Context, etcd *druidv1alpha1.Etcd, obs o
 		r.event(etcd, corev1.EventTypeNormal, "CompactionPending", "Waiting before compacting snapshots for %s", waitsFor)
 		return reconcile.Result{RequeueAfter: storePause}, nil
 	}
+	values.Deadline, values.MetricsScrapeWait = r.Config.Deadline, r.Config.MetricsScrapeWait
 	values.Attempt, values.Task, values.BaseRevision = decision.Attempt, obs.Task, obs.FullSnapshotLease.Holder
 	if err := r.deleteJob(ctx, obs.job, metav1.DeletePropagationBackground); err != nil {
 		return reconcile.Result{}, err
@@ -77,75 +74,6 @@ func (r *Reconciler) checkOwner(ctx context.Context, etcd *druidv1alpha1.Etcd, n
 // foreignJob returns the error for a Job that exists and does not belong to the Etcd.
 func foreignJob(etcd *druidv1alpha1.Etcd, name string) error {
 	return fmt.Errorf("metadata.name: Job %s in namespace %s exists and does not belong to this Etcd: delete it if nothing needs it, or create the Etcd with another name", name, etcd.Namespace)
-}
-
-// values returns the values of the Job's manifest. They match the values from which the members' pods were rendered. If
-// waitsFor is not empty, it names what is missing.
-func (r *Reconciler) values(ctx context.Context, etcd *druidv1alpha1.Etcd) (values componentcompaction.Values, waitsFor string, err error) {
-	observation := r.Observer.Observe(ctx, etcd, observer.Request{Gardener: true})
-	accepted, pinned := observation.State.Accepted, observation.State.Store
-	if accepted == nil {
-		return values, "the Etcd to be rolled out", nil
-	}
-	if message := observation.State.StoreError; message != "" {
-		return values, "", errors.New(message)
-	}
-	resolution := backupstore.Resolve(backupstore.ResolveInput{Etcd: etcd, Gardener: observation.Gardener, Pinned: pinned})
-	if resolution.Store == nil {
-		return values, resolution.Message, nil
-	}
-	store := *resolution.Store
-	hostPath, err := r.Observer.HostPath(ctx, etcd.Namespace, store)
-	if err != nil {
-		return values, "", err
-	}
-	if store, err = r.Config.LocalStoreRoots.Locate(store, hostPath); err != nil {
-		return values, "a store that the operator may use: " + err.Error(), nil //nolint:nilerr // the compaction waits, and the condition names the error
-	}
-	if pinned != nil {
-		used := cmp.Or(pinned.HostPath, store.Directory(observation.StatefulSet.LocalStore), store.HostPath)
-		if used != store.HostPath {
-			return values, fmt.Sprintf("the Secret of the store to name the directory of the cluster: set its key %s from %q to %q", backupstore.KeyHostPath, store.HostPath, used), nil
-		}
-	}
-
-	if version := changingFrom(observation); version != "" {
-		return values, fmt.Sprintf("the members to change from etcd %s to %s", version, observation.State.EtcdVersion), nil
-	}
-
-	node := ""
-	if store.Provider == backupstore.ProviderLocal {
-		leader := r.Observer.Observe(ctx, etcd, observer.Request{QueryEtcd: true}).Leader()
-		if leader == nil || leader.Node == "" {
-			return values, "a member that leads: a Local store is a directory of the node on which that one runs", nil
-		}
-		node = leader.Node
-	}
-
-	return componentcompaction.Values{
-		Etcd:              etcd,
-		Store:             store,
-		Node:              node,
-		Image:             accepted.Defaults.Images.BackupRestore,
-		Deadline:          r.Config.Deadline,
-		MetricsScrapeWait: r.Config.MetricsScrapeWait,
-	}, "", nil
-}
-
-// changingFrom returns the minor version of etcd of a pod that does not have the recorded version yet. Its sidecar may have to restore what the Job
-// stores. Empty: there is none.
-func changingFrom(o etcdcluster.Observation) string {
-	defaults := o.State.Accepted.Defaults
-	for _, pod := range o.Pods {
-		image := pod.Image(etcdcluster.ContainerBackupRestore)
-		for minor, images := range defaults.ImageSets {
-			if minor != o.State.EtcdVersion && image == images.BackupRestore && image != defaults.Images.BackupRestore {
-				return minor
-			}
-		}
-	}
-
-	return ""
 }
 
 // deleteJob deletes the Job with this UID. Nil: it does nothing.

@@ -19,10 +19,8 @@ import (
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
-	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/compaction"
-	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
-	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/storejob"
 )
 
 const (
@@ -34,15 +32,6 @@ const (
 	storePause = time.Minute
 )
 
-// Observer reads the state of one Etcd.
-type Observer interface {
-	// Observe reads the cluster of a canonical Etcd once. The Observation records read errors.
-	Observe(ctx context.Context, etcd *druidv1alpha1.Etcd, request observer.Request) etcdcluster.Observation
-	// HostPath returns the directory of a Local store on a node. Empty: the store is not Local, or its Secret does not name the
-	// directory.
-	HostPath(ctx context.Context, namespace string, store backupstore.Store) (string, error)
-}
-
 // Reconciler compacts the snapshots of Etcds.
 type Reconciler struct {
 	// Client reads from the caches and writes to the API server.
@@ -50,7 +39,7 @@ type Reconciler struct {
 	// Reader reads from the API server.
 	Reader client.Reader
 	// Observer reads the values of the Job's manifest.
-	Observer Observer
+	Observer storejob.Observer
 	// Config has the thresholds and time limits.
 	Config Config
 	// Clock returns the current time.
