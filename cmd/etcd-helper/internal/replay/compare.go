@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"fmt"
+	"strings"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -25,11 +26,11 @@ func Compare(restored, replayed string, log *zap.Logger) error {
 	options := inspect.Options{Timeout: time.Second, Log: log}
 
 	return inspect.View(restored, options, func(a *inspect.Database) error {
-		return inspect.View(replayed, options, func(b *inspect.Database) error { return compare(a, b) })
+		return inspect.View(replayed, options, func(b *inspect.Database) error { return compare(a, b, log) })
 	})
 }
 
-func compare(restored, replayed *inspect.Database) error {
+func compare(restored, replayed *inspect.Database, log *zap.Logger) error {
 	foundRevision, foundCompactRevision := restored.Revisions()
 	revision, compactRevision := replayed.Revisions()
 	from := max(foundCompactRevision, compactRevision)
@@ -37,7 +38,7 @@ func compare(restored, replayed *inspect.Database) error {
 		return fmt.Errorf("%w: it is compacted to revision %d, and its last revision is %d instead of %d", ErrRestoreDiffers, from, foundRevision, revision)
 	}
 	if from > 0 {
-		if err := compareKeys(restored, replayed, from); err != nil {
+		if err := compareKeys(restored, replayed, from, log); err != nil {
 			return err
 		}
 	}
@@ -51,8 +52,9 @@ func compare(restored, replayed *inspect.Database) error {
 	return nil
 }
 
-// compareKeys compares the keys that exist at a revision.
-func compareKeys(restored, replayed *inspect.Database, revision int64) error {
+// compareKeys compares the keys that exist at a revision. The log contains the first key that differs. The error contains only its prefix: the status of
+// the Etcd and events show the error.
+func compareKeys(restored, replayed *inspect.Database, revision int64, log *zap.Logger) error {
 	keys := map[string]mvccpb.KeyValue{}
 	err := replayed.ForEachKey([]byte{0}, []byte{}, revision, func(kv mvccpb.KeyValue) error {
 		kv.Lease, kv.Value = 0, hashOf(kv.Value)
@@ -66,7 +68,9 @@ func compareKeys(restored, replayed *inspect.Database, revision int64) error {
 	err = restored.ForEachKey([]byte{0}, []byte{}, revision, func(kv mvccpb.KeyValue) error {
 		kv.Lease, kv.Value = 0, hashOf(kv.Value)
 		if expected, exists := keys[string(kv.Key)]; !exists || !isEqual(kv, expected) {
-			return fmt.Errorf("%w: key %q is another one at revision %d", ErrRestoreDiffers, kv.Key, revision)
+			log.Error("A key is another one", zap.ByteString("key", kv.Key), zap.Int64("revision", revision))
+
+			return fmt.Errorf("%w: a key with the prefix %q is another one at revision %d", ErrRestoreDiffers, prefixOf(string(kv.Key)), revision)
 		}
 		delete(keys, string(kv.Key))
 
@@ -76,10 +80,22 @@ func compareKeys(restored, replayed *inspect.Database, revision int64) error {
 		return err
 	}
 	for key := range keys {
-		return fmt.Errorf("%w: key %q is missing at revision %d, and %d others", ErrRestoreDiffers, key, revision, len(keys)-1)
+		log.Error("A key is missing", zap.String("key", key), zap.Int64("revision", revision))
+
+		return fmt.Errorf("%w: a key with the prefix %q is missing at revision %d, and %d others", ErrRestoreDiffers, prefixOf(key), revision, len(keys)-1)
 	}
 
 	return nil
+}
+
+// prefixOf returns at most two elements of the path of a key, such as /registry/secrets, without the name of an object. Empty: the key has no path.
+func prefixOf(key string) string {
+	elements, longest := strings.Split(key, "/"), 2
+	if strings.HasPrefix(key, "/") {
+		longest++ // the first element is empty
+	}
+
+	return strings.Join(elements[:min(len(elements)-1, longest)], "/")
 }
 
 // compareRecords compares the changes from a revision on.

@@ -62,11 +62,11 @@ func (c *chain) checkEvent(event snapshots.Event) error {
 	}
 	switch isDeletion := event.Event.Type == mvccpb.DELETE; {
 	case isDeletion && !exists:
-		return fmt.Errorf("%w: revision %d deletes key %q, which does not exist then; use a revision up to %d",
-			ErrHistory, kv.ModRevision, kv.Key, kv.ModRevision-1)
+		return fmt.Errorf("%w: revision %d deletes a key with the prefix %q, which does not exist then; use a revision up to %d",
+			ErrHistory, kv.ModRevision, prefixOf(string(kv.Key)), kv.ModRevision-1)
 	case !isDeletion && (version{create: kv.CreateRevision, version: kv.Version}) != expected:
-		return fmt.Errorf("%w: revision %d is version %d of key %q, and version %d is expected; use a revision up to %d",
-			ErrHistory, kv.ModRevision, kv.Version, kv.Key, expected.version, kv.ModRevision-1)
+		return fmt.Errorf("%w: revision %d is version %d of a key with the prefix %q, and version %d is expected; use a revision up to %d",
+			ErrHistory, kv.ModRevision, kv.Version, prefixOf(string(kv.Key)), expected.version, kv.ModRevision-1)
 	default:
 		return nil
 	}
