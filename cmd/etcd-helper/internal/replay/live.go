@@ -67,7 +67,8 @@ func (r Request) fromLive(sets []snapshots.Set, target int64) (Result, error) {
 	return result, err
 }
 
-// compareLive returns ErrHashDiffers unless the new database has the hash that the live etcd reported.
+// compareLive returns ErrHashDiffers unless the new database has the hash that the live etcd reported. After a full snapshot of a compaction, the
+// difference can be the leases that the sidecar has dropped. The hash is then not comparable.
 func (r Request) compareLive(result Result) error {
 	if r.Live == nil {
 		return nil
@@ -82,13 +83,13 @@ func (r Request) compareLive(result Result) error {
 	if hash == r.Live.Hash {
 		return nil
 	}
-	reason := "create a full snapshot and compare again"
 	if isOfCompaction(result) {
-		reason = fmt.Sprintf("%s was created by a compaction, which drops leases: compare again after the next full snapshot of etcd", result.Base)
+		return fmt.Errorf("%w: HashKV at revision %d is %d, and etcd reported %d; %s was created by a compaction, which drops leases: compare again after the next full snapshot of etcd",
+			ErrUnavailable, r.Live.Revision, hash, r.Live.Hash, result.Base)
 	}
 
-	return fmt.Errorf("%w: HashKV at revision %d with compact revision %d is %d, and etcd reported %d; %s",
-		ErrHashDiffers, r.Live.Revision, r.Live.CompactRevision, hash, r.Live.Hash, reason)
+	return fmt.Errorf("%w: HashKV at revision %d with compact revision %d is %d, and etcd reported %d; create a full snapshot and compare again",
+		ErrHashDiffers, r.Live.Revision, r.Live.CompactRevision, hash, r.Live.Hash)
 }
 
 // hashKV returns the hash of the database in a file as etcd would return it, if etcd were compacted as the live one.

@@ -177,7 +177,7 @@ var _ = Describe("Replay", func() {
 				Expect(os.Remove(sets[0].Full.Path)).To(Succeed())
 				request.Live.CompactRevision = 47
 				_, err = replay.Replay(request)
-				Expect(err).To(MatchError(replay.ErrHashDiffers))
+				Expect(err).To(MatchError(replay.ErrUnavailable))
 				Expect(err).To(MatchError(ContainSubstring("was created by a compaction, which drops leases")))
 			})
 
