@@ -216,6 +216,9 @@ func (r *execution) removeMember(ctx context.Context, run *engine.Run, step plan
 	return nil
 }
 
+// hashTimeout is how long a member may take to hash all its keys.
+const hashTimeout = 30 * time.Second
+
 // compareData returns an error if the members in the pods do not have the same keys at the same revision.
 func (r *Reconciler) compareData(ctx context.Context, etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, uids []types.UID) error {
 	var revision, firstCompacted int64
@@ -234,7 +237,9 @@ func (r *Reconciler) compareData(ctx context.Context, etcd *druidv1alpha1.Etcd, 
 				return err
 			}
 		}
-		hash, compacted, err := member.HashKV(ctx, revision)
+		hashing, cancel := context.WithTimeout(ctx, hashTimeout)
+		hash, compacted, err := member.HashKV(hashing, revision)
+		cancel()
 		switch {
 		case err != nil:
 			return fmt.Errorf("hash of the data in pod %s: %w", pod.Name, err)
