@@ -25,6 +25,7 @@ var builders = map[druidv1alpha1.ConditionType]func(Input) *druidv1alpha1.Condit
 	druidv1alpha1.ConditionTypeRevisionConfirmed:               RevisionConfirmed,
 	druidv1alpha1.ConditionTypeDataConsistent:                  DataConsistent,
 	druidv1alpha1.ConditionTypeDatabaseSpaceAvailable:          DatabaseSpaceAvailable,
+	druidv1alpha1.ConditionTypeRestoreProven:                   RestoreProven,
 	druidv1alpha1.ConditionTypeSecretsAvailable:                SecretsAvailable,
 	druidv1alpha1.ConditionTypeCertificatesValid:               CertificatesValid,
 }
@@ -77,9 +78,10 @@ func ForEtcd(status *druidv1alpha1.EtcdStatus, now time.Time, computed ...*druid
 }
 
 // unlessHibernated returns the computed condition. While the cluster hibernates no member can be observed, and it returns the
-// previous status. RevisionConfirmed follows from the record, which a user can change meanwhile.
+// previous status. RevisionConfirmed and RestoreProven follow from records that can change meanwhile.
 func (in Input) unlessHibernated(computed *druidv1alpha1.Condition) *druidv1alpha1.Condition {
-	if !in.isHibernated() || computed.Type == druidv1alpha1.ConditionTypeRevisionConfirmed {
+	isRecorded := computed.Type == druidv1alpha1.ConditionTypeRevisionConfirmed || computed.Type == druidv1alpha1.ConditionTypeRestoreProven
+	if !in.isHibernated() || isRecorded {
 		return computed
 	}
 	status := druidv1alpha1.ConditionUnknown

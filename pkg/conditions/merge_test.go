@@ -13,6 +13,7 @@ import (
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 var _ = Describe("Merge", func() {
@@ -58,11 +59,12 @@ var _ = Describe("ForCare", func() {
 	It("writes its conditions and leaves those of others", func() {
 		in := healthy(func(in *conditions.Input) {
 			in.Etcd.Status.Conditions = []druidv1alpha1.Condition{{Type: "AllMembersUpdated", Status: "True"}, {Type: "CertificatesValid", Status: "True"}}
+			in.Observation.State.RestoreDrill = &state.RestoreDrill{Period: state.Duration(time.Hour), Since: in.Now}
 		})
 		status := in.Etcd.Status.DeepCopy()
 		conditions.ForCare(in, status)
 		Expect(types(*status)).To(Equal([]string{"AllMembersReady", "AllMembersUpdated", "BackupReady", "CertificatesValid", "ClusterIDMismatch",
-			"DataConsistent", "DataVolumesReady", "DatabaseSpaceAvailable", "DeltaSnapshotReady", "FullSnapshotReady", "Ready", "SecretsAvailable"}))
+			"DataConsistent", "DataVolumesReady", "DatabaseSpaceAvailable", "DeltaSnapshotReady", "FullSnapshotReady", "Ready", "RestoreProven", "SecretsAvailable"}))
 		Expect(status.Members).To(HaveLen(3))
 	})
 

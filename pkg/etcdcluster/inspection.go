@@ -58,6 +58,10 @@ const (
 	ExitCorrupt = 4
 	// ExitNoFiles means that the data directory contains no files.
 	ExitNoFiles = 5
+	// ExitDamaged means that the content of a snapshot is not what the sidecar wrote.
+	ExitDamaged = 6
+	// ExitGap means that events between two snapshots are missing.
+	ExitGap = 7
 	// ExitOverlap means that delta snapshots contain the same events.
 	ExitOverlap = 8
 	// ExitHistory means that the snapshots are from before and after a loss of data, or that an event is missing.
@@ -66,6 +70,8 @@ const (
 	ExitHashDiffers = 11
 	// ExitRestoreDiffers means that the sidecar restored something else than the snapshots contain.
 	ExitRestoreDiffers = 12
+	// ExitNoSnapshot means that the store contains no full snapshot.
+	ExitNoSnapshot = 14
 )
 
 // ClaimInspectionFor returns the state of a Job that inspects the volume of a member, and of its pods. Pods of other owners are ignored.

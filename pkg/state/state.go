@@ -74,6 +74,8 @@ type State struct {
 	Store *Store `json:"-"`
 	// StoreError is why the record of the store cannot be read. Empty: it can, or there is none.
 	StoreError string `json:"-"`
+	// RestoreDrill is what restore drills have found. It has its own annotation, which another controller writes. Nil: there was none.
+	RestoreDrill *RestoreDrill `json:"-"`
 	// Unknown are the keys of the record that this version of the operator does not know. It keeps them. Nil: none.
 	Unknown map[string]json.RawMessage `json:"-"`
 }
@@ -120,7 +122,7 @@ func Decode(annotations map[string]string) (State, error) {
 	if storeErr != nil {
 		s.StoreError = storeErr.Error()
 	}
-	s.Store = store
+	s.Store, s.RestoreDrill = store, ParseRestoreDrill(annotations)
 
 	return s, err
 }

@@ -102,11 +102,11 @@ func drillStore(store backupstore.Store) backupstore.Store {
 }
 
 // drillFailurePolicy makes the Job fail at once if another pod would find the same. Snapshots can be deleted while they are copied. Missing
-// snapshots are therefore no reason.
+// snapshots are therefore no reason. A store never returns a part of a snapshot, so that a damaged one is.
 func drillFailurePolicy() *batchv1.PodFailurePolicy {
 	policy := ignoreDisruptions()
 	policy.Rules = append(policy.Rules,
-		failJob(replayContainerName, etcdcluster.ExitOverlap, etcdcluster.ExitHistory, etcdcluster.ExitHashDiffers),
+		failJob(replayContainerName, etcdcluster.ExitCorrupt, etcdcluster.ExitDamaged, etcdcluster.ExitOverlap, etcdcluster.ExitHistory, etcdcluster.ExitHashDiffers),
 		failJob(etcdcluster.InspectionContainer, etcdcluster.ExitRestoreDiffers),
 	)
 

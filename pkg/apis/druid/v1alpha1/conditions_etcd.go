@@ -55,6 +55,9 @@ const (
 	// ConditionTypeDataConsistent is False while comparisons have found, or etcd reports, that members have different data. Absent until
 	// a member has responded.
 	ConditionTypeDataConsistent ConditionType = "DataConsistent"
+	// ConditionTypeRestoreProven is True while a restore drill has proven, recently enough, that the snapshots in the store can be restored. Absent
+	// until the first drill, if none is scheduled.
+	ConditionTypeRestoreProven ConditionType = "RestoreProven"
 )
 
 // Reasons that several conditions share.
@@ -162,6 +165,36 @@ const (
 	ReasonNoCorruptAlarm = "NoCorruptAlarm"
 	// ReasonCorruptAlarmRaised means that etcd has raised the alarm CORRUPT: it rejects all writes.
 	ReasonCorruptAlarmRaised = "CorruptAlarmRaised"
+)
+
+// Reasons of the condition RestoreProven.
+const (
+	// ReasonRestoreProven means that the snapshots contain what the cluster contained, and that the sidecar restored it.
+	ReasonRestoreProven = "RestoreProven"
+	// ReasonSnapshotDamaged means that the content of a snapshot is not what the sidecar wrote.
+	ReasonSnapshotDamaged = "SnapshotDamaged"
+	// ReasonEventsMissing means that events between two snapshots are missing.
+	ReasonEventsMissing = "EventsMissing"
+	// ReasonDeltaSnapshotsOverlap means that two delta snapshots contain the same events.
+	ReasonDeltaSnapshotsOverlap = "DeltaSnapshotsOverlap"
+	// ReasonHistoriesDiffer means that the snapshots are from before and after a loss of data, or that an event is missing.
+	ReasonHistoriesDiffer = "HistoriesDiffer"
+	// ReasonHashDiffers means that the snapshots do not contain what the cluster contained.
+	ReasonHashDiffers = "HashDiffers"
+	// ReasonMembersDiffer means that the members have different data at the same revision. The drill has ended without a comparison of the snapshots.
+	ReasonMembersDiffer = "MembersDiffer"
+	// ReasonNoSnapshot means that the store contains no full snapshot.
+	ReasonNoSnapshot = "NoSnapshot"
+	// ReasonRestoreFailed means that the sidecar could not restore the snapshots.
+	ReasonRestoreFailed = "RestoreFailed"
+	// ReasonRestoreDiffers means that the sidecar restored something else than the snapshots contain.
+	ReasonRestoreDiffers = "RestoreDiffers"
+	// ReasonDrillIncomplete means that the last drill did not end, so that nothing is known, for example because the store did not respond.
+	ReasonDrillIncomplete = "DrillIncomplete"
+	// ReasonProofOutdated means that the last proof is older than two periods, or that there is none after two periods.
+	ReasonProofOutdated = "ProofOutdated"
+	// ReasonDrillPending means that the first drill has not ended.
+	ReasonDrillPending = "DrillPending"
 )
 
 // Reasons of the condition DatabaseSpaceAvailable.

@@ -76,6 +76,11 @@ const (
 	RunTaskDefragmentation = "defragmentation"
 	// TaskNotAfterAnnotation on an EtcdOpsTask is the time, in RFC 3339, after which the operator does not start it any more. Missing: no limit.
 	TaskNotAfterAnnotation = "etcd-druid.extensions.gardener.cloud/not-after"
+	// RunTaskRestoreDrill proves that the snapshots in the store can be restored. Nothing of the cluster changes.
+	RunTaskRestoreDrill = "restore-drill"
+	// RestoreDrillPeriodAnnotation is the time between two restore drills of an Etcd, for example 24h. 0s: none is scheduled. Without it, the
+	// configuration of the operator applies.
+	RestoreDrillPeriodAnnotation = "druid.gardener.cloud/restore-drill-period"
 	// TaskKindAnnotation is the key of the task kind, one of RunTask*, on an EtcdOpsTask that the operator created
 	// because of RunTaskAnnotation. It takes precedence over spec.config: the CustomResourceDefinitions of etcd-druid
 	// prune unknown kinds.
@@ -168,6 +173,9 @@ const (
 	LeaseAnnotationAwaitsReset = "etcd-druid.extensions.gardener.cloud/awaits-reset"
 	// InspectionClaimUIDAnnotation is the key, on a Job that inspects the volume of a member, of the UID of its PersistentVolumeClaim.
 	InspectionClaimUIDAnnotation = "etcd-druid.extensions.gardener.cloud/claim-uid"
+	// ManagedResourceAnnotationRestoreDrill is the key, on the ManagedResource of an Etcd, of the record of its restore drills (JSON, see
+	// state.RestoreDrill).
+	ManagedResourceAnnotationRestoreDrill = "etcd-druid.extensions.gardener.cloud/restore-drill"
 	// ManagedResourceAnnotationRepairs is an annotation on the ManagedResource of an Etcd. Its value, in JSON, contains the times of
 	// the last repairs of objects that other writers had deleted or changed.
 	ManagedResourceAnnotationRepairs = "etcd-druid.extensions.gardener.cloud/repairs"
@@ -190,6 +198,26 @@ const (
 	CompactionRecordedAnnotation = "etcd-druid.extensions.gardener.cloud/recorded"
 	// CompactionBaseAnnotation is the revision of the full snapshot that there was before. Missing on a Job: there was none.
 	CompactionBaseAnnotation = "etcd-druid.extensions.gardener.cloud/base-revision"
+)
+
+// Annotations of the Job of a restore drill, and of EtcdOpsTasks that the operator creates for drills.
+const (
+	// DrillRevisionAnnotation is the revision, on the Job, at which the members returned the hash. DrillHashAnnotation is that hash.
+	DrillRevisionAnnotation = "etcd-druid.extensions.gardener.cloud/live-revision"
+	DrillHashAnnotation     = "etcd-druid.extensions.gardener.cloud/live-hash"
+	// DrillSnapshotAnnotation is the newest snapshot, on the Job, when the members returned the hash.
+	DrillSnapshotAnnotation = "etcd-druid.extensions.gardener.cloud/snapshot"
+	// DrillDataAgeAnnotation is, on the Job and its task, the age of the newest snapshot before the drill took its own.
+	// DrillMissingRevisionsAnnotation is the number of revisions that the store lacked then.
+	DrillDataAgeAnnotation          = "etcd-druid.extensions.gardener.cloud/data-age"
+	DrillMissingRevisionsAnnotation = "etcd-druid.extensions.gardener.cloud/missing-revisions"
+	// DrillBeforeAnnotation is, on the EtcdOpsTask of a drill, the revision of the newest snapshot before the first attempt, and when it was taken
+	// (RFC 3339).
+	DrillBeforeAnnotation = "etcd-druid.extensions.gardener.cloud/snapshot-before"
+	// DrillScheduledAnnotation is true on the EtcdOpsTasks of scheduled drills. The limit of concurrent drills applies to them.
+	DrillScheduledAnnotation = "etcd-druid.extensions.gardener.cloud/scheduled"
+	// DrillOfAnnotation is the UID of the failed drill, on the EtcdOpsTasks with the full snapshot and the drill that follow it.
+	DrillOfAnnotation = "etcd-druid.extensions.gardener.cloud/failed-drill"
 )
 
 // Finalizers.

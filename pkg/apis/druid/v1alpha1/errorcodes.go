@@ -97,6 +97,10 @@ const (
 	ErrorCodeOperationCancelled      ErrorCode = "ERR_OPERATION_CANCELLED"
 	// ErrorCodeCompactSnapshots is a Job that failed to compact the snapshots.
 	ErrorCodeCompactSnapshots ErrorCode = "ERR_COMPACT_SNAPSHOTS"
+	// ErrorCodeRestoreDrill is a restore drill that has found a fault, or that could not be completed.
+	ErrorCodeRestoreDrill ErrorCode = "ERR_RESTORE_DRILL"
+	// ErrorCodeMembersDiffer is a restore drill that has found that the members have different data at the same revision.
+	ErrorCodeMembersDiffer ErrorCode = "ERR_MEMBERS_DIFFER"
 	// ErrorCodeDefragment is a member that could not be defragmented, or members that did not serve afterwards.
 	ErrorCodeDefragment ErrorCode = "ERR_DEFRAGMENT"
 )
