@@ -62,8 +62,9 @@ type Problem struct {
 // Call is the state of the current attempt. The zero value means that no attempt is known, for example after a restart of the
 // operator.
 type Call struct {
-	// Running is true while the attempt is running.
+	// Running is true while the attempt is running. Message describes it. Empty: the description of the task does not change.
 	Running bool
+	Message string
 	// Ended is true if the attempt ended. Problem is then the reason of a failure. Nil: the attempt succeeded.
 	Ended   bool
 	Problem *Problem
@@ -103,7 +104,7 @@ type Decision struct {
 	Action Action
 	// Problem is the reason of a rejection, a retry or a failure. Nil for every other action.
 	Problem *Problem
-	// Message states what the task waits for. Empty: nothing.
+	// Message states what the task waits for, or what its attempt does. Empty: neither.
 	Message string
 	// RequeueAfter is the time until the next reconciliation. 0: a watch event triggers it.
 	RequeueAfter time.Duration
@@ -156,7 +157,7 @@ func (t Task) inProgress(now time.Time) Decision {
 	case left <= 0:
 		return Decision{Action: ActionFail, Problem: t.deadlineProblem()}
 	case t.Call.Running:
-		return Decision{Action: ActionWait, RequeueAfter: left}
+		return Decision{Action: ActionWait, Message: t.Call.Message, RequeueAfter: left}
 	}
 
 	return t.nextAttempt(now, left)

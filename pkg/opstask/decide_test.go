@@ -125,6 +125,13 @@ var _ = Describe("Task", func() {
 			return task
 		}
 		own := task("own", "main", "Pending", 10)
+		drillTask := func(description string) druidv1alpha1.EtcdOpsTask {
+			task := task("drill", "main", "InProgress", 5)
+			task.Spec.Config = drillConfig
+			task.Status.LastOperation = &druidv1alpha1.LastOperation{Description: description}
+
+			return task
+		}
 
 		DescribeTable("should return the task that runs first",
 			func(ahead string, others ...druidv1alpha1.EtcdOpsTask) {
@@ -135,12 +142,21 @@ var _ = Describe("Task", func() {
 			Entry("after an older one without a state", "older", task("older", "main", "", 9)),
 			Entry("before a younger one", "", task("younger", "main", "Pending", 11)),
 			Entry("after a younger one in progress", "younger", task("younger", "main", "InProgress", 11)),
+			Entry("after a restore drill that reads from the members", "drill", drillTask("Attempt 1 of 3")),
+			Entry("not after a restore drill whose Job runs", "", drillTask("Attempt 1 of 3: the Job runs")),
+			Entry("after an older one, although the Job of a restore drill runs", "older", drillTask("Attempt 1 of 3: the Job runs"), task("older", "main", "Pending", 9)),
 			Entry("after the oldest", "first", task("second", "main", "Pending", 9), task("first", "main", "Pending", 8)),
 			Entry("after one of the same second whose name is smaller", "another", task("another", "main", "Pending", 10)),
 			Entry("before one of the same second whose name is greater", "", task("zero", "main", "Pending", 10)),
 			Entry("not after one that has ended", "", task("older", "main", "Failed", 9), task("oldest", "main", "Succeeded", 8), task("x", "main", "Rejected", 8)),
 			Entry("not after one on another Etcd", "", task("older", "events", "InProgress", 9)),
 		)
+
+		It("should let a restore drill wait for the Job of another one", func() {
+			second := own
+			second.Spec.Config = drillConfig
+			Expect(opstask.WaitsForTask(&second, []druidv1alpha1.EtcdOpsTask{drillTask("Attempt 1 of 3: the Job runs"), second})).To(Equal("drill"))
+		})
 	})
 
 	DescribeTable("RefusalOf",
@@ -162,6 +178,9 @@ var _ = Describe("Task", func() {
 		Entry("externally managed members", defragmentationConfig, fixture.Etcd(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.ExternallyManagedMemberAddresses = []string{"10.0.0.1"} }), "ERR_ETCD_NOT_READY"),
 		Entry("no Etcd", snapshotConfig("full"), nil, "ERR_GET_ETCD"),
 		Entry("an Etcd that is being deleted", snapshotConfig("full"), fixture.Etcd(func(etcd *druidv1alpha1.Etcd) { etcd.DeletionTimestamp = new(metav1.Now()) }), "ERR_GET_ETCD"),
+		Entry("nothing against a restore drill", drillConfig, fixture.Etcd(fixture.WithStore("S3")), ""),
+		Entry("no store for a restore drill", drillConfig, fixture.Etcd(), "ERR_BACKUP_NOT_ENABLED"),
+		Entry("no member for a restore drill while the cluster hibernates", drillConfig, fixture.Etcd(fixture.WithStore("S3"), fixture.WithReplicas(0)), "ERR_ETCD_NOT_READY"),
 		Entry("an unknown kind", druidv1alpha1.EtcdOpsTaskConfig{}, fixture.Etcd(), "ERR_INVALID_SPEC"),
 	)
 
@@ -175,11 +194,13 @@ var _ = Describe("Task", func() {
 		Entry("of a delta snapshot", snapshotConfig("delta"), 3, 3*time.Minute+10*time.Minute),
 		Entry("of a compaction", compactionConfig, 1, 3*time.Hour+10*time.Minute+10*time.Minute),
 		Entry("of a defragmentation", defragmentationConfig, 3, 3*(3*15*time.Minute+time.Minute)+10*time.Minute),
+		Entry("of a restore drill", drillConfig, 3, 3*(time.Hour+10*time.Minute)+10*time.Minute),
 	)
 })
 
 var (
 	compactionConfig      = druidv1alpha1.EtcdOpsTaskConfig{Compaction: &druidv1alpha1.CompactionConfig{}}
+	drillConfig           = druidv1alpha1.EtcdOpsTaskConfig{RestoreDrill: &druidv1alpha1.RestoreDrillConfig{}}
 	defragmentationConfig = druidv1alpha1.EtcdOpsTaskConfig{Defragmentation: &druidv1alpha1.DefragmentationConfig{}}
 )
 

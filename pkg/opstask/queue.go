@@ -26,12 +26,15 @@ const maxAttempts = 3
 const taskSlack = 10 * time.Minute
 
 // WaitsForTask returns the name of the task of the same Etcd that runs before this one. all are the tasks of the namespace. A
-// task in progress runs first, then the oldest one. The name orders tasks that were created in the same second. Empty: this
-// task is the first in the queue.
+// task in progress runs first, then the oldest one. The name orders tasks that were created in the same second. The Job of a
+// restore drill can run for hours, and uses no member. Only another drill waits for it. Empty: this task is the first in the queue.
 func WaitsForTask(task *druidv1alpha1.EtcdOpsTask, all []druidv1alpha1.EtcdOpsTask) string {
 	var queue []*druidv1alpha1.EtcdOpsTask
 	for i := range all {
 		other := &all[i]
+		if helper.TaskKind(task) != druidv1alpha1.RunTaskRestoreDrill && runsDrillJob(other) {
+			continue
+		}
 		if ptr.Deref(other.Spec.EtcdName, "") == ptr.Deref(task.Spec.EtcdName, "") && !helper.IsTaskFinished(other) && (other.DeletionTimestamp == nil || isInProgress(other)) {
 			queue = append(queue, other)
 		}
@@ -54,6 +57,30 @@ func WaitsForTask(task *druidv1alpha1.EtcdOpsTask, all []druidv1alpha1.EtcdOpsTa
 
 func isInProgress(task *druidv1alpha1.EtcdOpsTask) bool {
 	return ptr.Deref(task.Status.State, "") == druidv1alpha1.TaskStateInProgress
+}
+
+// AttemptMessage describes a running attempt in the last operation of a task.
+func AttemptMessage(attempt, attempts int) string {
+	return fmt.Sprintf("Attempt %d of %d", attempt, attempts)
+}
+
+// JobMessage describes a running attempt of a restore drill whose Job was created.
+func JobMessage(attempt, attempts int) string {
+	return AttemptMessage(attempt, attempts) + ": the Job runs"
+}
+
+// IsAttempting is true while an attempt of a task other than a compaction is running. A task in progress that waits has another message.
+func IsAttempting(task *druidv1alpha1.EtcdOpsTask) bool {
+	return isDescribedAs(task, AttemptMessage(len(task.Status.LastErrors)+1, maxAttempts)) || runsDrillJob(task)
+}
+
+// runsDrillJob is true while the Job of a restore drill is running.
+func runsDrillJob(task *druidv1alpha1.EtcdOpsTask) bool {
+	return helper.TaskKind(task) == druidv1alpha1.RunTaskRestoreDrill && isDescribedAs(task, JobMessage(len(task.Status.LastErrors)+1, maxAttempts))
+}
+
+func isDescribedAs(task *druidv1alpha1.EtcdOpsTask, description string) bool {
+	return isInProgress(task) && task.Status.LastOperation != nil && task.Status.LastOperation.Description == description
 }
 
 // RefusalOf returns the reason for which the task can never run on the Etcd. Nil: there is none. etcd is the stored object, or
@@ -110,7 +137,44 @@ func SnapshotMember(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) *etcdcl
 	return found
 }
 
-// AttemptTimeout returns the longest time of one attempt. jobDeadline is the deadline of one compaction Job.
+// HashMembers returns the members that hash their keys for a restore drill, or what it waits for: all members that vote have to be healthy. The leader
+// is the last one, because a member accepts no writes while it hashes its keys.
+func HashMembers(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) (voters []etcdcluster.Member, waitsFor string) {
+	for _, member := range etcdcluster.MembersFor(etcd, o) {
+		if member.Listed != nil && member.Listed.Learner {
+			continue
+		}
+		if member.Pod == nil || member.Pod.Deleting || !member.IsHealthy() {
+			return nil, "member " + member.Name + " to be healthy"
+		}
+		voters = append(voters, member)
+	}
+	listed := 0
+	for _, member := range o.Etcd.MemberList {
+		if !member.Learner {
+			listed++
+		}
+	}
+	if len(voters) == 0 || listed != len(voters) {
+		return nil, fmt.Sprintf("the %d members that vote to be those of the Etcd", listed)
+	}
+	slices.SortStableFunc(voters, func(a, b etcdcluster.Member) int {
+		return cmp.Compare(leadership(a), leadership(b))
+	})
+
+	return voters, ""
+}
+
+// leadership orders the leader behind all other members.
+func leadership(member etcdcluster.Member) int {
+	if member.Role() == druidv1alpha1.EtcdRoleLeader {
+		return 1
+	}
+
+	return 0
+}
+
+// AttemptTimeout returns the longest time of one attempt. jobDeadline is the deadline of the Job of a compaction or a restore drill.
 func AttemptTimeout(task *druidv1alpha1.EtcdOpsTask, etcd *druidv1alpha1.Etcd, jobDeadline time.Duration) time.Duration {
 	config := ptr.Deref(task.Spec.Config.OnDemandSnapshot, druidv1alpha1.OnDemandSnapshotConfig{})
 	switch helper.TaskKind(task) {
@@ -120,6 +184,8 @@ func AttemptTimeout(task *druidv1alpha1.EtcdOpsTask, etcd *druidv1alpha1.Etcd, j
 		return time.Duration(ptr.Deref(config.TimeoutSecondsDelta, 60)) * time.Second
 	case druidv1alpha1.RunTaskCompaction:
 		return compaction.MaxAttempts*jobDeadline + taskSlack
+	case druidv1alpha1.RunTaskRestoreDrill:
+		return jobDeadline + taskSlack
 	default:
 		return time.Duration(max(etcd.Spec.Replicas, 1))*helper.DefragmentationTimeout(etcd) + time.Minute
 	}

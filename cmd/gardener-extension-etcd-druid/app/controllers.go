@@ -27,6 +27,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/copybackups"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/etcd"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/opstask"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/restoredrill"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/secret"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
@@ -49,6 +50,7 @@ func (o *Options) switches() []extensionscmdcontroller.NameToAddToManagerFunc {
 		extensionscmdcontroller.Switch(care.ControllerName, o.addCare),
 		extensionscmdcontroller.Switch(compaction.ControllerName, o.addCompaction),
 		extensionscmdcontroller.Switch(opstask.ControllerName, o.addOpsTask),
+		extensionscmdcontroller.Switch(restoredrill.ControllerName, o.addRestoreDrill),
 		extensionscmdcontroller.Switch(copybackups.ControllerName, o.addCopyBackups),
 		extensionscmdcontroller.Switch(secret.ControllerName, o.addSecret),
 	}
@@ -158,9 +160,18 @@ func (o *Options) addOpsTask(ctx context.Context, mgr manager.Manager) error {
 		JobDeadline:     o.Config.Controllers.Compaction.ActiveDeadlineDuration.Duration,
 		Observer:        shared,
 		Locks:           o.sharedLocks(),
+		Drills: opstask.Drills{
+			EtcdHelper:      etcdHelper(ctx, mgr.GetAPIReader(), mgr.GetLogger(), o.Config.EtcdHelper),
+			LocalStoreRoots: localStoreRoots(o.Config.LocalStore, shared.Gardener),
+		},
 	}
 	o.opsTask.Completed().Apply(&options.Controller)
 	return opstask.AddToManager(ctx, mgr, options)
+}
+
+// addRestoreDrill adds the controller of restore drills. It is also added if none is scheduled, because tasks can request a drill.
+func (o *Options) addRestoreDrill(ctx context.Context, mgr manager.Manager) error {
+	return restoredrill.AddToManager(ctx, mgr, restoredrill.AddOptions{Config: restoredrill.ConfigFor(o.Config.Controllers.RestoreDrill)})
 }
 
 // addSecret adds the controller of the finalizers of Secrets. It is also added if the protection is disabled: it then removes them.

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"time"
 
+	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	"github.com/gardener/gardener/pkg/controllerutils"
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -120,6 +121,7 @@ func (r *Reconciler) add(mgr manager.Manager, options controller.Options) error 
 		Watches(&corev1.Pod{}, toEtcd, builder.WithPredicates(isMemberPod())).
 		Watches(&appsv1.StatefulSet{}, toEtcd, builder.WithPredicates(isManaged())).
 		Watches(&coordinationv1.Lease{}, toEtcd, builder.WithPredicates(isManaged(), LeaseContentChanged())).
+		Watches(&resourcesv1alpha1.ManagedResource{}, handler.EnqueueRequestsFromMapFunc(etcdByManagedResource), builder.WithPredicates(RestoreDrillRecorded())).
 		Watches(&corev1.PersistentVolumeClaim{}, toEtcd, builder.WithPredicates(isManaged())).
 		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.etcdsBySecret)).
 		Complete(calls.Fair(r, options.MaxConcurrentReconciles, clock.RealClock{}))

@@ -50,6 +50,31 @@ func LeaseContentChanged() predicate.Predicate {
 	}}
 }
 
+// RestoreDrillRecorded passes an update of a ManagedResource if the record of restore drills has changed. The condition RestoreProven is computed
+// from it.
+func RestoreDrillRecorded() predicate.Predicate {
+	const annotation = druidv1alpha1.ManagedResourceAnnotationRestoreDrill
+
+	return predicate.Funcs{
+		CreateFunc:  func(event.CreateEvent) bool { return false },
+		DeleteFunc:  func(event.DeleteEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return e.ObjectOld.GetAnnotations()[annotation] != e.ObjectNew.GetAnnotations()[annotation]
+		},
+	}
+}
+
+// etcdByManagedResource returns the request for the Etcd of a ManagedResource.
+func etcdByManagedResource(_ context.Context, object client.Object) []reconcile.Request {
+	name, isOfEtcd := helper.EtcdNameOfManagedResource(object.GetName())
+	if !isOfEtcd {
+		return nil
+	}
+
+	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: object.GetNamespace(), Name: name}}}
+}
+
 // etcdByLabel returns the request for the Etcd that the labels name.
 func etcdByLabel(_ context.Context, object client.Object) []reconcile.Request {
 	name := object.GetLabels()[druidv1alpha1.LabelPartOfKey]

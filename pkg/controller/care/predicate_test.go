@@ -37,3 +37,14 @@ var _ = DescribeTable("LeaseSaysMore",
 	Entry("passes a Lease that was reset", func(l *coordinationv1.Lease) { l.Spec = coordinationv1.LeaseSpec{} }, true),
 	Entry("passes a change of the holder", func(l *coordinationv1.Lease) { l.Spec.HolderIdentity = nil }, true),
 )
+
+var _ = DescribeTable("RestoreDrillRecorded",
+	func(annotation string, passes bool) {
+		before := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"etcd-druid.extensions.gardener.cloud/restore-drill": "{}"}}}
+		after := before.DeepCopy()
+		after.Annotations[annotation] = "changed"
+		Expect(care.RestoreDrillRecorded().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})).To(Equal(passes))
+	},
+	Entry("passes a changed record", "etcd-druid.extensions.gardener.cloud/restore-drill", true),
+	Entry("ignores other annotations", "etcd-druid.extensions.gardener.cloud/state", false),
+)

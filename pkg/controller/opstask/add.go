@@ -41,8 +41,10 @@ type AddOptions struct {
 	Controller controller.Options
 	// RequeueInterval is the time between two reconciliations of a task that waits for a change without a watch event.
 	RequeueInterval time.Duration
-	// JobDeadline is the deadline of one compaction Job.
+	// JobDeadline is the deadline of one Job of a compaction or a restore drill.
 	JobDeadline time.Duration
+	// Drills are the settings of restore drills.
+	Drills Drills
 	// Observer reads the cluster of one Etcd, and creates clients of its members and sidecars.
 	Observer Observer
 	// Locks prevent the defragmentation of a member while another controller replaces members. Nil: no lock.
@@ -70,6 +72,7 @@ func AddToManager(_ context.Context, mgr manager.Manager, o AddOptions) error {
 		Locks:           o.Locks,
 		RequeueInterval: o.RequeueInterval,
 		JobDeadline:     o.JobDeadline,
+		Drills:          o.Drills,
 		Clock:           o.Clock,
 		Recorder:        mgr.GetEventRecorder(ControllerName),
 	}

@@ -35,6 +35,8 @@ type Outcome struct {
 	Snapshot *druidv1alpha1.TaskSnapshot
 	// Members are the defragmented members.
 	Members []druidv1alpha1.DefragmentedMember
+	// Message is what a restore drill has proven, as a sentence.
+	Message string
 }
 
 func problem(code druidv1alpha1.ErrorCode, err error) Outcome {
@@ -50,6 +52,8 @@ func (r *Reconciler) call(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, 
 		return r.defragment(ctx, etcd, task.Annotations[druidv1alpha1.TaskNotAfterAnnotation] != "")
 	case druidv1alpha1.RunTaskCompaction:
 		return r.compactionOutcome(ctx, task, etcd)
+	case druidv1alpha1.RunTaskRestoreDrill:
+		return r.startDrill(ctx, task, etcd)
 	default:
 		return r.takeSnapshot(ctx, task, etcd)
 	}
@@ -173,6 +177,8 @@ func setResult(task *druidv1alpha1.EtcdOpsTask, outcome Outcome, status *druidv1
 		return fmt.Sprintf("Snapshot %s holds everything up to revision %d", status.Snapshot.Name, status.Snapshot.Revision)
 	case kind == druidv1alpha1.RunTaskCompaction:
 		return "The snapshots are compacted"
+	case kind == druidv1alpha1.RunTaskRestoreDrill:
+		return outcome.Message
 	default:
 		return "Nothing has changed since the last snapshot, so that none was taken"
 	}

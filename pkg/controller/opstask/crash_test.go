@@ -20,6 +20,7 @@ import (
 
 	"github.com/gardener/gardener-extension-etcd-druid/cmd/gardener-extension-etcd-druid/app"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/calls"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/opstask"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
@@ -48,6 +49,8 @@ func (oneMember) Observe(context.Context, *druidv1alpha1.Etcd, observer.Request)
 func (oneMember) Member(context.Context, *druidv1alpha1.Etcd, etcdcluster.Pod) (etcdclient.Client, error) {
 	return nil, fmt.Errorf("no task of this test calls etcd")
 }
+
+func (oneMember) HostPath(context.Context, string, backupstore.Store) (string, error) { return "", nil }
 
 func (o oneMember) Sidecar(context.Context, *druidv1alpha1.Etcd, etcdcluster.Pod) (sidecar.Client, error) {
 	return o.store.Connect(sidecar.Target{})

@@ -70,6 +70,8 @@ func taskOf(etcd *druidv1alpha1.Etcd, request Request) *druidv1alpha1.EtcdOpsTas
 		task.Spec.Config.Compaction = &druidv1alpha1.CompactionConfig{}
 	case druidv1alpha1.RunTaskDefragmentation:
 		task.Spec.Config.Defragmentation = &druidv1alpha1.DefragmentationConfig{}
+	case druidv1alpha1.RunTaskRestoreDrill:
+		task.Spec.Config.RestoreDrill = &druidv1alpha1.RestoreDrillConfig{}
 	}
 
 	return task

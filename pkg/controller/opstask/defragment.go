@@ -91,7 +91,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	case <-timer.C:
 		return nil
 	case <-ctx.Done():
-		return errors.New("the defragmentation was ended, or took too long")
+		return errors.New("the task was ended, or took too long")
 	}
 }
 

@@ -67,6 +67,9 @@ func (r *Reconciler) observe(ctx context.Context, task *druidv1alpha1.EtcdOpsTas
 	if helper.TaskKind(task) == druidv1alpha1.RunTaskCompaction {
 		return obs, r.readJob(ctx, task, &obs)
 	}
+	if helper.TaskKind(task) == druidv1alpha1.RunTaskRestoreDrill {
+		return obs, r.readDrill(ctx, task, &obs)
+	}
 	r.readCall(task, &obs)
 
 	return obs, nil
@@ -129,8 +132,13 @@ func (r *Reconciler) etcdOf(ctx context.Context, task *druidv1alpha1.EtcdOpsTask
 // preconditionFor returns the unmet precondition of the task. Nil: it is met. It reads the status of the Etcd. For a compaction
 // it also reads the ManagedResource.
 func (r *Reconciler) preconditionFor(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, etcd *druidv1alpha1.Etcd) (*opstask.Problem, error) {
-	if helper.TaskKind(task) == druidv1alpha1.RunTaskCompaction {
+	switch helper.TaskKind(task) {
+	case druidv1alpha1.RunTaskCompaction:
 		return r.preconditionForJob(ctx, etcd)
+	case druidv1alpha1.RunTaskRestoreDrill:
+		if unmet, err := r.preconditionForJob(ctx, etcd); unmet != nil || err != nil {
+			return unmet, err
+		}
 	}
 	if ready := conditions.Find(etcd.Status.Conditions, druidv1alpha1.ConditionTypeReady); ready == nil || ready.Status != druidv1alpha1.ConditionTrue {
 		return &opstask.Problem{Code: druidv1alpha1.ErrorCodeEtcdNotReady, Message: "Waiting for the condition Ready of the Etcd to be True"}, nil

@@ -6,7 +6,6 @@ package opstask
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
@@ -18,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/calls"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
@@ -33,6 +33,9 @@ const conflictPause = 200 * time.Millisecond
 type Observer interface {
 	// Observe reads the cluster of a canonical Etcd once. The Observation records read errors.
 	Observe(ctx context.Context, etcd *druidv1alpha1.Etcd, request observer.Request) etcdcluster.Observation
+	// HostPath returns the directory of a Local store on a node. Empty: the store is not Local, or its Secret does not name the
+	// directory.
+	HostPath(ctx context.Context, namespace string, store backupstore.Store) (string, error)
 	// Member returns a client of the member in a pod.
 	Member(ctx context.Context, etcd *druidv1alpha1.Etcd, pod etcdcluster.Pod) (etcdclient.Client, error)
 	// Sidecar returns a client of the sidecar in a pod.
@@ -53,8 +56,10 @@ type Reconciler struct {
 	Locks *calls.ClusterLocks
 	// RequeueInterval is the time between two reconciliations of a task that waits for a change without a watch event.
 	RequeueInterval time.Duration
-	// JobDeadline is the deadline of one compaction Job.
+	// JobDeadline is the deadline of one Job of a compaction or a restore drill.
 	JobDeadline time.Duration
+	// Drills are the settings of restore drills.
+	Drills Drills
 	// Clock returns the current time.
 	Clock clock.PassiveClock
 	// Recorder writes events.
@@ -93,6 +98,9 @@ func (r *Reconciler) execute(ctx context.Context, task *druidv1alpha1.EtcdOpsTas
 	switch decision.Action {
 	case opstask.ActionRelease:
 		r.Calls.Discard(task.UID)
+		if err := r.cancelDrill(ctx, task); err != nil {
+			return reconcile.Result{}, err
+		}
 
 		return reconcile.Result{}, r.release(ctx, task)
 	case opstask.ActionDelete:
@@ -132,7 +140,7 @@ func (r *Reconciler) startAttempt(ctx context.Context, task *druidv1alpha1.EtcdO
 	timeout := opstask.AttemptTimeout(task, obs.etcd, r.JobDeadline)
 	// The patch is always sent: a conflict prevents an attempt that is based on a stale task.
 	err := r.patch(ctx, task, func(status *druidv1alpha1.EtcdOpsTaskStatus) {
-		r.setOperation(ctx, status, druidv1alpha1.LastOperationTypeExecution, druidv1alpha1.LastOperationStateInProgress, fmt.Sprintf("Attempt %d of %d", obs.FailedAttempts+1, obs.Limits.Attempts))
+		r.setOperation(ctx, status, druidv1alpha1.LastOperationTypeExecution, druidv1alpha1.LastOperationStateInProgress, opstask.AttemptMessage(obs.FailedAttempts+1, obs.Limits.Attempts))
 	})
 	if err != nil {
 		return reconcile.Result{}, err

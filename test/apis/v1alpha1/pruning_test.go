@@ -60,6 +60,7 @@ var _ = Describe("Pruning", func() {
 		Entry("of an EtcdOpsTask", "etcdopstasks.druid.gardener.cloud", &druidv1alpha1.EtcdOpsTask{},
 			"spec.config.compaction",
 			"spec.config.defragmentation",
+			"spec.config.restoreDrill",
 			"status.members",
 			"status.snapshot",
 		),

@@ -132,7 +132,7 @@ var _ = Describe("The operator's command", func() {
 		go func() {
 			defer GinkgoRecover()
 			ended <- run(runCtx, "--config="+config, "--health-bind-address=0", "--leader-election-namespace="+namespace,
-				"--disable-controllers=heartbeat,etcd,care,compaction,opstask,etcdcopybackupstask,secret") // a process can add each of them only once
+				"--disable-controllers=heartbeat,etcd,care,compaction,opstask,restoredrill,etcdcopybackupstask,secret") // a process can add each of them only once
 		}()
 		DeferCleanup(func() {
 			stop()
@@ -208,7 +208,7 @@ var _ = Describe("The operator's command", func() {
 	It("should reject watched namespaces in a cluster with the CustomResourceDefinitions of Gardener", func(ctx SpecContext) {
 		env.InstallExtensions()
 		DeferCleanup(env.WithoutExtensions)
-		Expect(run(ctx, "--config="+configFile("watchNamespaces: [default]\n"), "--leader-election=false", "--disable-controllers=heartbeat,care,compaction,opstask,etcdcopybackupstask,secret", "--metrics-bind-address=0", "--health-bind-address=0")).
+		Expect(run(ctx, "--config="+configFile("watchNamespaces: [default]\n"), "--leader-election=false", "--disable-controllers=heartbeat,care,compaction,opstask,restoredrill,etcdcopybackupstask,secret", "--metrics-bind-address=0", "--health-bind-address=0")).
 			To(MatchError(And(ContainSubstring("watchNamespaces"), ContainSubstring("Gardener"))))
 	})
 

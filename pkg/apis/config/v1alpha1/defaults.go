@@ -65,6 +65,8 @@ func setControllerDefaults(c *ControllerConfiguration) {
 	}
 	setDurationDefault(&c.Compaction.ActiveDeadlineDuration, 3*time.Hour)
 	setDurationDefault(&c.Compaction.MetricsScrapeWaitDuration, 0)
+	setDurationDefault(&c.RestoreDrill.Period, 0)
+	setPointerDefault(&c.RestoreDrill.MaxConcurrentDrills, 2)
 
 	setPointerDefault(&c.EtcdCopyBackupsTask.ConcurrentSyncs, 3)
 	setPointerDefault(&c.Secret.ConcurrentSyncs, 10)

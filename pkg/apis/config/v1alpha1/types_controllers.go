@@ -33,6 +33,9 @@ type ControllerConfiguration struct {
 	// EtcdOpsTask configures the tasks that are run on an Etcd.
 	// +optional
 	EtcdOpsTask EtcdOpsTaskControllerConfiguration `json:"etcdOpsTask,omitempty"`
+	// RestoreDrill configures drills that prove that backups can be restored.
+	// +optional
+	RestoreDrill RestoreDrillControllerConfiguration `json:"restoreDrill,omitempty"`
 }
 
 // EtcdControllerConfiguration configures the controllers of an Etcd's spec and health.
@@ -123,6 +126,17 @@ type CompactionControllerConfiguration struct {
 	// MetricsScrapeWaitDuration is how long the compaction waits at its end for its metrics to be scraped. Default 0s.
 	// +optional
 	MetricsScrapeWaitDuration *metav1.Duration `json:"metricsScrapeWaitDuration,omitempty"`
+}
+
+// RestoreDrillControllerConfiguration configures drills that prove that backups can be restored.
+type RestoreDrillControllerConfiguration struct {
+	// Period is the time between two drills of each Etcd whose annotations do not select it, 0 or at least 1m. The drills of many Etcds are spread over
+	// the period. Each one needs the resources of a compaction. 0s schedules none. Default 0s.
+	// +optional
+	Period *metav1.Duration `json:"period,omitempty"`
+	// MaxConcurrentDrills is the number of drills of all Etcds at which no further one is scheduled, above 0. Default 2.
+	// +optional
+	MaxConcurrentDrills *int `json:"maxConcurrentDrills,omitempty"`
 }
 
 // EtcdCopyBackupsTaskControllerConfiguration configures the copying of backups.

@@ -19,6 +19,7 @@ func TaskKinds() []string {
 		druidv1alpha1.RunTaskDeltaSnapshot,
 		druidv1alpha1.RunTaskCompaction,
 		druidv1alpha1.RunTaskDefragmentation,
+		druidv1alpha1.RunTaskRestoreDrill,
 	}
 }
 
@@ -38,6 +39,8 @@ func TaskKind(task *druidv1alpha1.EtcdOpsTask) string {
 		return druidv1alpha1.RunTaskCompaction
 	case config.Defragmentation != nil:
 		return druidv1alpha1.RunTaskDefragmentation
+	case config.RestoreDrill != nil:
+		return druidv1alpha1.RunTaskRestoreDrill
 	default:
 		return ""
 	}

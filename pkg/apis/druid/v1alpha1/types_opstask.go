@@ -72,6 +72,9 @@ type EtcdOpsTaskConfig struct {
 	// Defragmentation defragments the database of every member now, one after the other and the leader last.
 	// +optional
 	Defragmentation *DefragmentationConfig `json:"defragmentation,omitempty"`
+	// RestoreDrill proves now that the backup store contains what the cluster contains, and that the sidecar restores it.
+	// +optional
+	RestoreDrill *RestoreDrillConfig `json:"restoreDrill,omitempty"`
 }
 
 // CompactionConfig configures a compaction that is run now. How the Job runs is configured in
@@ -81,6 +84,10 @@ type CompactionConfig struct{}
 // DefragmentationConfig configures a defragmentation that is run now. Its time limit for a member is
 // spec.etcd.etcdDefragTimeout of the Etcd.
 type DefragmentationConfig struct{}
+
+// RestoreDrillConfig configures a restore drill that is run now. Its Job has the resources of
+// spec.backup.snapshotCompaction of the Etcd.
+type RestoreDrillConfig struct{}
 
 // OnDemandSnapshotConfig configures a snapshot that is taken now.
 // +kubebuilder:validation:XValidation:rule="self.type != 'delta' || !has(self.isFinal) || !self.isFinal",message="isFinal can only be true with type full"

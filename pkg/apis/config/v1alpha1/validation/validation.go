@@ -271,7 +271,15 @@ func validateTasks(c configv1alpha1.ControllerConfiguration, path *field.Path) f
 	errs = append(errs, workers(c.Secret.ConcurrentSyncs, path.Child("secret", "concurrentSyncs"))...)
 	errs = append(errs, workers(c.EtcdOpsTask.ConcurrentSyncs, path.Child("etcdOpsTask", "concurrentSyncs"))...)
 	errs = append(errs, positive(c.EtcdOpsTask.RequeueInterval, path.Child("etcdOpsTask", "requeueInterval"))...)
-	return errs
+	return append(errs, validateRestoreDrill(c.RestoreDrill, path.Child("restoreDrill"))...)
+}
+
+func validateRestoreDrill(c configv1alpha1.RestoreDrillControllerConfiguration, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if period := c.Period; period != nil && period.Duration != 0 && period.Duration < time.Minute {
+		errs = append(errs, field.Invalid(path.Child("period"), period.Duration.String(), "must be 0s, which schedules no drills, or at least 1m"))
+	}
+	return append(errs, workers(c.MaxConcurrentDrills, path.Child("maxConcurrentDrills"))...)
 }
 
 func validateCompaction(c configv1alpha1.CompactionControllerConfiguration, path *field.Path) field.ErrorList {

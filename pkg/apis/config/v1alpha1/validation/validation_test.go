@@ -171,6 +171,12 @@ var _ = Describe("ValidateOperatorConfiguration", func() {
 		Entry("an unknown update strategy", "controllers.etcd.defaultUpdateStrategy", func(c *configv1alpha1.OperatorConfiguration) {
 			c.Controllers.Etcd.DefaultUpdateStrategy = "Recreate"
 		}),
+		Entry("a period of restore drills that is too short", "controllers.restoreDrill.period", func(c *configv1alpha1.OperatorConfiguration) {
+			c.Controllers.RestoreDrill.Period = &metav1.Duration{Duration: time.Second}
+		}),
+		Entry("no concurrent restore drill", "controllers.restoreDrill.maxConcurrentDrills", func(c *configv1alpha1.OperatorConfiguration) {
+			c.Controllers.RestoreDrill.MaxConcurrentDrills = new(0)
+		}),
 		Entry("a negative compaction threshold", "controllers.compaction.eventsThreshold", func(c *configv1alpha1.OperatorConfiguration) {
 			c.Controllers.Compaction.Enabled = true
 			c.Controllers.Compaction.EventsThreshold = -1
