@@ -49,6 +49,12 @@ func (p *plugin) defragCommand() *cobra.Command {
 		func() string { return druidv1alpha1.RunTaskDefragmentation })
 }
 
+func (p *plugin) restoreDrillCommand() *cobra.Command {
+	return p.taskCommand("restore-drill", "Prove now that the snapshots of a cluster can be restored",
+		"Prove now that the snapshots in the backup store contain what the cluster contains, and that the sidecar restores them. A Job copies\nthe newest snapshots and restores them in a temporary directory. Nothing of the cluster changes.",
+		func() string { return druidv1alpha1.RunTaskRestoreDrill })
+}
+
 // taskCommand is a subcommand that has the operator run a task.
 func (p *plugin) taskCommand(use, short, long string, kind func() string) *cobra.Command {
 	follow := true
