@@ -64,6 +64,7 @@ func withHealthyDefaults(with []string) []string {
 	for _, name := range []string{
 		"Ready", "AllMembersReady", "AllMembersUpdated", "BackupReady", "FullSnapshotReady", "DeltaSnapshotReady", "SecretsAvailable",
 		"StoreResolved", "DataVolumesReady", "CertificatesValid", "LastSnapshotCompactionSucceeded", "RevisionConfirmed", "DataConsistent", "DatabaseSpaceAvailable",
+		"RestoreProven",
 	} {
 		if !slices.ContainsFunc(with, func(series string) bool { return strings.Contains(series, fmt.Sprintf("condition=%q", name)) }) {
 			all = append(all, condition(name, "True", "1x360"))
@@ -143,6 +144,18 @@ var _ = Describe("The alerts", Ordered, ContinueOnFailure, func() {
 		Entry("when a volume has warnings", scenario{
 			series: []string{condition("DataVolumesReady", "False", since(10, "1"))}, at: 26 * time.Minute,
 			firing: "EtcdDataVolumeWarning", summary: "A volume of Etcd shoot--a/main has warnings.",
+		}),
+		Entry("when a restore drill has found a fault", scenario{
+			series: []string{conditionBecause("RestoreProven", "False", "EventsMissing", since(10, "1"))}, at: 41 * time.Minute,
+			firing: "EtcdRestoreNotProven", summary: "The snapshots of Etcd shoot--a/main cannot be restored as they should.",
+		}),
+		Entry("when members have different data during a restore drill", scenario{
+			series: []string{conditionBecause("RestoreProven", "False", "MembersDiffer", since(10, "1"))}, at: 41 * time.Minute,
+			firing: "EtcdRestoreNotProven", summary: "The snapshots of Etcd shoot--a/main cannot be restored as they should.",
+		}),
+		Entry("when the proof of a restore is too old", scenario{
+			series: []string{conditionBecause("RestoreProven", "False", "ProofOutdated", since(10, "1"))}, at: 71 * time.Minute,
+			firing: "EtcdRestoreProofOutdated", summary: "No restore of Etcd shoot--a/main was proven in the last two periods.",
 		}),
 		Entry("when snapshots are overdue", scenario{
 			series: []string{condition("BackupReady", "False", since(10, "1"))}, at: 26 * time.Minute,
@@ -260,6 +273,13 @@ var _ = Describe("The alerts", Ordered, ContinueOnFailure, func() {
 		Entry("for other errors", []string{`etcd_druid_last_error{` + etcd + `,code="ERR_INVALID_SPEC"} 1x360`}, 5*time.Hour),
 		Entry("for a failed task whose repetition succeeds", []string{task("full-snapshot", "Failed", since(10, "1")), task("full-snapshot", "Succeeded", since(12, "1"))}, 3*time.Hour),
 		Entry("for succeeded and rejected tasks", []string{task("full-snapshot", "Succeeded", since(10, "1")), task("full-snapshot", "Rejected", since(10, "1"))}, 3*time.Hour),
+		Entry("for a restore drill that was incomplete", []string{
+			task("restore-drill", "Failed", since(10, "1")), conditionBecause("RestoreProven", "Unknown", "DrillIncomplete", since(10, "1")),
+		}, 3*time.Hour),
+		Entry("for a restore that was not checked", []string{conditionBecause("RestoreProven", "False", "NotChecked", "1x360")}, 5*time.Hour),
+		Entry("for a fault of a restore drill that a full snapshot has repaired", []string{
+			task("restore-drill", "Failed", since(10, "1")), conditionBecause("RestoreProven", "False", "EventsMissing", "_x10 1x25 stale"),
+		}, 3*time.Hour),
 		Entry("for a failed copy that succeeds after a change of its task", []string{
 			`etcd_druid_copy_tasks_total{etcd_namespace="shoot--a",task="main-copy",state="Failed",pod="druid-a"} ` + since(10, "1"),
 			`etcd_druid_copy_tasks_total{etcd_namespace="shoot--a",task="main-copy",state="Succeeded",pod="druid-a"} ` + since(13, "1"),
