@@ -40,6 +40,16 @@ var _ = Describe("the word check", func() {
 		check func(Options) (string, error)
 	)
 
+	// `git rebase --exec` and hooks set these variables. Git would then create, and search, the repository that they name, and not the one in root.
+	BeforeEach(func() {
+		for _, variable := range []string{"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"} {
+			if value, has := os.LookupEnv(variable); has {
+				Expect(os.Unsetenv(variable)).To(Succeed())
+				DeferCleanup(os.Setenv, variable, value)
+			}
+		}
+	})
+
 	BeforeEach(func() {
 		root = GinkgoT().TempDir()
 		Expect(exec.Command("git", "init", "--quiet", root).Run()).To(Succeed())
