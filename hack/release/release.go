@@ -86,12 +86,19 @@ func (r release) write(ctx context.Context) error {
 		}
 		files[p.name+billOfMaterialsSuffix] = content
 	}
-	for name, create := range map[string]func(map[string][]byte) ([]byte, error){r.chartArchiveName(): r.chartArchive, krewManifest: r.krewManifest, notes: r.notes} {
-		content, err := create(files)
+	for _, next := range []struct {
+		name   string
+		create func(map[string][]byte) ([]byte, error)
+	}{
+		{r.chartArchiveName(), r.chartArchive},
+		{krewManifest, r.krewManifest},
+		{notes, r.notes}, // they list the files above
+	} {
+		content, err := next.create(files)
 		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
+			return fmt.Errorf("%s: %w", next.name, err)
 		}
-		files[name] = content
+		files[next.name] = content
 	}
 	files[checksums] = sums(files)
 

@@ -228,7 +228,7 @@ var _ = Describe("A release", Ordered, func() {
 
 	It("has release notes with the section of the changelog", func() {
 		Expect(string(files["release-notes.md"])).To(And(
-			HavePrefix("# v0.1.0-test\n\n"), ContainSubstring("### Added"), ContainSubstring("- `etcd.yaml`"),
+			HavePrefix("# v0.1.0-test\n\n"), ContainSubstring("### Added"), ContainSubstring("- `etcd.yaml`"), ContainSubstring("- `gardener-extension-etcd-druid-0.1.0-test.tgz`"),
 			ContainSubstring("/blob/v0.1.0-test/docs/operations/migration.md)"), Not(ContainSubstring("](docs/"))))
 	})
 })
