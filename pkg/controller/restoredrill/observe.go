@@ -148,16 +148,16 @@ func (r *Reconciler) readJob(ctx context.Context, etcd *druidv1alpha1.Etcd, obs 
 	return nil
 }
 
-// readTasks reads the tasks of the Etcd, and counts the scheduled drills of all Etcds.
+// readTasks reads the tasks of the Etcd.
 func (r *Reconciler) readTasks(ctx context.Context, etcd *druidv1alpha1.Etcd, obs *observation) error {
 	tasks := &druidv1alpha1.EtcdOpsTaskList{}
-	if err := r.Client.List(ctx, tasks); err != nil {
+	if err := r.Client.List(ctx, tasks, client.InNamespace(etcd.Namespace)); err != nil {
 		return fmt.Errorf("listing EtcdOpsTasks: %w", err)
 	}
 	snapshotCreated := time.Time{}
 	for i := range tasks.Items {
 		task := &tasks.Items[i]
-		if !isOfDrill(task) || task.Namespace != etcd.Namespace || ptr.Deref(task.Spec.EtcdName, "") != etcd.Name || task.DeletionTimestamp != nil {
+		if !isOfDrill(task) || ptr.Deref(task.Spec.EtcdName, "") != etcd.Name || task.DeletionTimestamp != nil {
 			continue
 		}
 		found := taskFor(task)
@@ -168,18 +168,20 @@ func (r *Reconciler) readTasks(ctx context.Context, etcd *druidv1alpha1.Etcd, ob
 			obs.Snapshot, snapshotCreated = &found, task.CreationTimestamp.Time
 		}
 	}
-	running, err := r.countRunning(ctx, tasks.Items)
-	obs.Running = running
 
-	return err
+	return nil
 }
 
 // countRunning returns the number of scheduled drills of all Etcds that run, or were created lately. Tasks of users do not count, nor do tasks that
 // wait: they would prevent the drills of all other Etcds.
-func (r *Reconciler) countRunning(ctx context.Context, tasks []druidv1alpha1.EtcdOpsTask) (int, error) {
+func (r *Reconciler) countRunning(ctx context.Context) (int, error) {
+	tasks := &druidv1alpha1.EtcdOpsTaskList{}
+	if err := r.Client.List(ctx, tasks); err != nil {
+		return 0, fmt.Errorf("listing EtcdOpsTasks: %w", err)
+	}
 	running := r.created.running(r.Clock.Now())
-	for i := range tasks {
-		task := &tasks[i]
+	for i := range tasks.Items {
+		task := &tasks.Items[i]
 		key := client.ObjectKeyFromObject(task)
 		if helper.IsTaskFinished(task) {
 			delete(running, key)

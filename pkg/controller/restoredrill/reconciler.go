@@ -6,7 +6,6 @@ package restoredrill
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -28,7 +27,7 @@ import (
 // conflictPause is the pause after a conflict with another writer, until the cache shows its change.
 const conflictPause = 200 * time.Millisecond
 
-// startPause is the pause after a drill that could not be started, because its task exists already or other drills run.
+// startPause is the pause after a task that could not be created, because it exists already and the cache does not show it yet.
 const startPause = time.Minute
 
 // Reconciler schedules restore drills, and records their results.
@@ -52,7 +51,7 @@ type Reconciler struct {
 // Reconcile executes at most one action for one Etcd:
 //  1. Guards: If the Etcd does not exist, its metrics are deleted.
 //  2. Observe the record, the Job, its pods and the tasks.
-//  3. Decide.
+//  3. Decide. If a scheduled drill is due, count those of all Etcds, and decide again.
 //  4. Execute the action. A watch event of its effect triggers the next reconciliation.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	stored := &druidv1alpha1.Etcd{}
@@ -77,13 +76,22 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	setMetrics(request.NamespacedName, obs.Record.ProofFor(obs.Store))
 	decision := obs.Decide(r.Clock.Now())
+	if decision.Action == drill.ActionRunDrill && decision.Follows == "" {
+		// Only a scheduled drill depends on those of other Etcds. No other one is counted and started until this one is.
+		r.created.starting.Lock()
+		defer r.created.starting.Unlock()
+		if obs.Running, err = r.countRunning(ctx); err != nil {
+			return reconcile.Result{}, err
+		}
+		decision = obs.Decide(r.Clock.Now())
+	}
 	logf.FromContext(ctx).V(1).Info("Decision computed", "action", decision.Action, "reason", decision.Reason)
 
 	err = r.execute(ctx, etcd, obs, decision)
 	switch {
 	case apierrors.IsConflict(err):
 		return reconcile.Result{RequeueAfter: conflictPause}, nil
-	case apierrors.IsAlreadyExists(err), errors.Is(err, errLimited):
+	case apierrors.IsAlreadyExists(err):
 		return reconcile.Result{RequeueAfter: startPause}, nil
 	}
 
@@ -100,11 +108,7 @@ func (r *Reconciler) execute(ctx context.Context, etcd *druidv1alpha1.Etcd, obs 
 	case drill.ActionTakeSnapshot:
 		return r.create(ctx, etcd, snapshotTask(etcd, decision), decision)
 	case drill.ActionRunDrill:
-		if decision.Follows == "" {
-			return r.startScheduled(ctx, etcd, decision)
-		}
-
-		return r.create(ctx, etcd, drillTask(etcd, decision), decision)
+		return r.startDrill(ctx, etcd, decision)
 	default:
 		return nil
 	}

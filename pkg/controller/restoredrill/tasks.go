@@ -6,7 +6,6 @@ package restoredrill
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -26,7 +25,7 @@ const cacheDelay = time.Minute
 
 // createdTasks are the tasks that this process has created lately. The cache may not show them yet.
 type createdTasks struct {
-	// starting prevents that drills of two Etcds are counted and started concurrently.
+	// starting is held from the count of all scheduled drills until the next one is created.
 	starting sync.Mutex
 	// lock guards tasks.
 	lock  sync.Mutex
@@ -97,25 +96,12 @@ func taskOf(etcd *druidv1alpha1.Etcd, kind string, decision drill.Decision) *dru
 	return task
 }
 
-// errLimited means that another drill was started meanwhile.
-var errLimited = errors.New("the limit of concurrent drills is reached")
-
-// startScheduled creates the task of a scheduled drill if the limit of concurrent drills still allows it.
-func (r *Reconciler) startScheduled(ctx context.Context, etcd *druidv1alpha1.Etcd, decision drill.Decision) error {
-	r.created.starting.Lock()
-	defer r.created.starting.Unlock()
-	tasks := &druidv1alpha1.EtcdOpsTaskList{}
-	if err := r.Client.List(ctx, tasks); err != nil {
-		return fmt.Errorf("listing EtcdOpsTasks: %w", err)
-	}
-	running, err := r.countRunning(ctx, tasks.Items)
-	if err != nil {
-		return err
-	}
-	if running >= r.Config.Limit {
-		return errLimited
-	}
+// startDrill creates the task of a drill. One that follows a fault does not count as scheduled.
+func (r *Reconciler) startDrill(ctx context.Context, etcd *druidv1alpha1.Etcd, decision drill.Decision) error {
 	task := drillTask(etcd, decision)
+	if decision.Follows != "" {
+		return r.create(ctx, etcd, task, decision)
+	}
 	task.Annotations[druidv1alpha1.DrillScheduledAnnotation] = "true"
 	if err := r.create(ctx, etcd, task, decision); err != nil {
 		return err
