@@ -21,6 +21,9 @@ import (
 // Confirmations is the number of comparisons in a row that have to find the same difference before the operator acts on it.
 const Confirmations = 3
 
+// hashTimeout is how long a member may take to hash its keys. It completes no write meanwhile, and with gigabytes it takes seconds.
+const hashTimeout = time.Minute
+
 // ErrNotComparable is returned if the hashes of the members cannot be compared now, for example because a member is compacted at another revision.
 // It is no difference. A later comparison may succeed.
 var ErrNotComparable = errors.New("the members cannot be compared now")
@@ -56,6 +59,21 @@ func (c Comparison) IsEqual() bool {
 	return !slices.ContainsFunc(c.Hashes, func(h state.MemberHash) bool { return h.Hash != c.Hashes[0].Hash })
 }
 
+// String returns the revisions and the hash of each member.
+func (c Comparison) String() string {
+	var hashes []string
+	for _, m := range c.Hashes {
+		hashes = append(hashes, fmt.Sprintf("%s has hash %08x", m.Name, m.Hash))
+	}
+
+	revision := fmt.Sprintf("at revision %d", c.Revision)
+	if c.Compacted > 0 {
+		revision += fmt.Sprintf(", compacted at %d", c.Compacted)
+	}
+
+	return revision + ", " + strings.Join(hashes, ", ")
+}
+
 // VotersOf returns all voting members of a canonical Etcd in the order in which they are compared: the followers before the leader. A member completes no
 // write while it computes its hash. The revision is one that all members have. It returns ErrNotComparable if a voting member is not a
 // healthy member of the Etcd, or if a member of the Etcd does not vote. It also does so if two members run different versions.
@@ -86,7 +104,7 @@ func VotersOf(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) (voters []Mem
 		}
 	}
 	voters = append(voters, leaders...)
-	if len(voters) < 2 || len(voters) != listed {
+	if len(voters) == 0 || len(voters) != listed {
 		return nil, 0, fmt.Errorf("%w: %d of %d voting members are members of the Etcd and respond", ErrNotComparable, len(voters), listed)
 	}
 
@@ -109,7 +127,7 @@ func awaitedOf(m etcdcluster.Member) string {
 	}
 }
 
-// Compare reads the hashes of the members at the revision, one member after the other. It returns ErrNotComparable if they were compacted at different
+// Compare reads the hashes of the members at the revision, one member after the other. Each has a minute, if the context does not end before. It returns ErrNotComparable if they were compacted at different
 // revisions, and otherwise the error of the first member that returns no hash.
 func Compare(ctx context.Context, members []Member, revision int64, connect func(Member) (Hasher, error)) (Comparison, error) {
 	result := Comparison{Revision: revision}
@@ -118,7 +136,9 @@ func Compare(ctx context.Context, members []Member, revision int64, connect func
 		if err != nil {
 			return Comparison{}, err
 		}
-		hash, compacted, err := client.HashKV(ctx, revision)
+		hashing, cancel := context.WithTimeout(ctx, hashTimeout)
+		hash, compacted, err := client.HashKV(hashing, revision)
+		cancel()
 		switch {
 		case err != nil:
 			return Comparison{}, fmt.Errorf("hash of the keys of member %s at revision %d: %w", m.Name, revision, err)
@@ -211,17 +231,7 @@ func Minority(i *state.Inconsistency) []state.MemberHash {
 // IsConfirmed is true if enough comparisons have found the same difference. Nil is not confirmed.
 func IsConfirmed(i *state.Inconsistency) bool { return i != nil && i.Comparisons >= Confirmations }
 
-// Describe describes a difference: the hash of each member, and the revisions.
+// Describe describes a recorded difference like Comparison.String.
 func Describe(i state.Inconsistency) string {
-	var hashes []string
-	for _, m := range i.Members {
-		hashes = append(hashes, fmt.Sprintf("%s has hash %08x", m.Name, m.Hash))
-	}
-
-	revision := fmt.Sprintf("at revision %d", i.Revision)
-	if i.Compacted > 0 {
-		revision += fmt.Sprintf(", compacted at %d", i.Compacted)
-	}
-
-	return revision + ", " + strings.Join(hashes, ", ")
+	return Comparison{Revision: i.Revision, Compacted: i.Compacted, Hashes: i.Members}.String()
 }

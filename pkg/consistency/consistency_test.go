@@ -84,6 +84,13 @@ var _ = Describe("Consistency", func() {
 			Expect(voters).To(HaveLen(3))
 		})
 
+		It("returns the only member of a cluster", func() {
+			etcd.Spec.Replicas, o.Etcd.MemberList = 1, o.Etcd.MemberList[:1]
+			voters, _, err := consistency.VotersOf(etcd, o)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(voters).To(ConsistOf(HaveField("Name", "main-0")))
+		})
+
 		It("ignores a learner that is no member of the Etcd", func() {
 			o.Etcd.MemberList = append(o.Etcd.MemberList, etcdcluster.ListedMember{ID: 7, Name: "other", Learner: true})
 			voters, _, err := consistency.VotersOf(etcd, o)
@@ -103,7 +110,7 @@ var _ = Describe("Consistency", func() {
 			Entry("with a member that has not joined", "main-2 does not vote", func() { o.Etcd.MemberList = o.Etcd.MemberList[:2] }),
 			Entry("with a response of another member", "main-1 responds with another ID", func() { o.Etcd.Members[1].MemberID = 0xb1 }),
 			Entry("with a voting member of another cluster", "3 of 4 voting members", func() { o.Etcd.MemberList = append(o.Etcd.MemberList, etcdcluster.ListedMember{ID: 7, Name: "old-0"}) }),
-			Entry("with one member", "1 of 1 voting members", func() { etcd.Spec.Replicas, o.Etcd.MemberList = 1, o.Etcd.MemberList[:1] }),
+			Entry("without a member", "0 of 0 voting members", func() { etcd.Spec.Replicas, o.Etcd.MemberList = 0, nil }),
 			Entry("with a member whose revision is not known", "main-0 has returned no revision", func() { o.Etcd.Members[0].Revision = 0 }),
 			Entry("with two versions of etcd", "the members run etcd 3.4.34 and 3.5.27", func() { o.Etcd.Members[2].Version = "3.5.27" }),
 		)

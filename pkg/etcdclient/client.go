@@ -46,8 +46,8 @@ type Client interface {
 	// the other members that run are no quorum. A member that is not listed is no error. Errors as for Status.
 	RemoveMember(ctx context.Context, id uint64) error
 	// HashKV returns the hash of all keys up to the revision, and the revision up to which the member was compacted. Hashes of different
-	// members can be compared only if both revisions are equal. The member reads all its keys, and completes no write meanwhile. The call ends after a
-	// minute or with its context, whichever is first. Errors as for Status.
+	// members can be compared only if both revisions are equal. The member reads all its keys, and completes no write meanwhile. Only the context limits
+	// the call, not the timeout of the Connector. Errors as for Status.
 	HashKV(ctx context.Context, revision int64) (hash uint32, compacted int64, err error)
 	// UpdatePeerURLs replaces the registered peer URLs of the member with the ID. Each member that has a leader accepts the
 	// call. Errors as for Status.

@@ -232,15 +232,10 @@ func (m *member) RemoveMember(ctx context.Context, id uint64) error {
 	}
 }
 
-// hashTimeout limits HashKV: the member reads all its keys, and may respond to no other call meanwhile.
-const hashTimeout = time.Minute
-
 // HashKV implements Client.
 func (m *member) HashKV(ctx context.Context, revision int64) (uint32, int64, error) {
 	m.begin()
 	defer m.end()
-	ctx, cancel := context.WithTimeout(ctx, max(hashTimeout, m.callTimeout))
-	defer cancel()
 	response, err := etcdserverpb.NewMaintenanceClient(m.etcd.ActiveConnection()).HashKV(ctx, &etcdserverpb.HashKVRequest{Revision: revision})
 	if err != nil {
 		return 0, 0, explain("hash of the keys", err)

@@ -137,43 +137,6 @@ func SnapshotMember(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) *etcdcl
 	return found
 }
 
-// HashMembers returns the members that hash their keys for a restore drill, or what it waits for: all members that vote have to be healthy. The leader
-// is the last one, because a member accepts no writes while it hashes its keys.
-func HashMembers(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) (voters []etcdcluster.Member, waitsFor string) {
-	for _, member := range etcdcluster.MembersFor(etcd, o) {
-		if member.Listed != nil && member.Listed.Learner {
-			continue
-		}
-		if member.Pod == nil || member.Pod.Deleting || !member.IsHealthy() {
-			return nil, "member " + member.Name + " to be healthy"
-		}
-		voters = append(voters, member)
-	}
-	listed := 0
-	for _, member := range o.Etcd.MemberList {
-		if !member.Learner {
-			listed++
-		}
-	}
-	if len(voters) == 0 || listed != len(voters) {
-		return nil, fmt.Sprintf("the %d members that vote to be those of the Etcd", listed)
-	}
-	slices.SortStableFunc(voters, func(a, b etcdcluster.Member) int {
-		return cmp.Compare(leadership(a), leadership(b))
-	})
-
-	return voters, ""
-}
-
-// leadership orders the leader behind all other members.
-func leadership(member etcdcluster.Member) int {
-	if member.Role() == druidv1alpha1.EtcdRoleLeader {
-		return 1
-	}
-
-	return 0
-}
-
 // AttemptTimeout returns the longest time of one attempt. jobDeadline is the deadline of the Job of a compaction or a restore drill.
 func AttemptTimeout(task *druidv1alpha1.EtcdOpsTask, etcd *druidv1alpha1.Etcd, jobDeadline time.Duration) time.Duration {
 	config := ptr.Deref(task.Spec.Config.OnDemandSnapshot, druidv1alpha1.OnDemandSnapshotConfig{})

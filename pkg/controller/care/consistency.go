@@ -125,9 +125,12 @@ func (r *Reconciler) compareData(ctx context.Context, etcd *druidv1alpha1.Etcd, 
 	return nil
 }
 
-// compare compares the data of all voting members.
+// compare compares the data of all voting members. It returns ErrNotComparable if there is only one.
 func (r *Reconciler) compare(ctx context.Context, etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) (consistency.Comparison, error) {
 	voters, revision, err := consistency.VotersOf(etcd, o)
+	if err == nil && len(voters) == 1 {
+		err = fmt.Errorf("%w: there is one voting member", consistency.ErrNotComparable)
+	}
 	if err != nil {
 		return consistency.Comparison{}, err
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/consistency"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/engine"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
@@ -216,43 +217,36 @@ func (r *execution) removeMember(ctx context.Context, run *engine.Run, step plan
 	return nil
 }
 
-// hashTimeout is how long a member may take to hash all its keys.
-const hashTimeout = 30 * time.Second
-
-// compareData returns an error if the members in the pods do not have the same keys at the same revision.
+// compareData returns an error if the members in the pods do not have the same keys at the same revision. No pods: nothing is compared.
 func (r *Reconciler) compareData(ctx context.Context, etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, uids []types.UID) error {
-	var revision, firstCompacted int64
-	var firstHash uint32
-	var first string
+	if len(uids) == 0 {
+		return nil
+	}
+	var members []consistency.Member
 	for _, pod := range o.Pods {
-		if !slices.Contains(uids, pod.UID) {
-			continue
-		}
-		member, err := r.Observer.Member(ctx, etcd, pod)
-		if err != nil {
-			return err
-		}
-		if revision == 0 {
-			if revision, err = member.Revision(ctx); err != nil {
-				return err
-			}
-		}
-		hashing, cancel := context.WithTimeout(ctx, hashTimeout)
-		hash, compacted, err := member.HashKV(hashing, revision)
-		cancel()
-		switch {
-		case err != nil:
-			return fmt.Errorf("hash of the data in pod %s: %w", pod.Name, err)
-		case first == "":
-			first, firstHash, firstCompacted = pod.Name, hash, compacted
-		case compacted != firstCompacted:
-			return fmt.Errorf("the members in pods %s and %s are compacted at different revisions, %d and %d, until the next compaction", first, pod.Name, firstCompacted, compacted)
-		case hash != firstHash:
-			return fmt.Errorf("the members in pods %s and %s have different data at revision %d: find out which one is correct, and replace the volume of the other", first, pod.Name, revision)
+		if slices.Contains(uids, pod.UID) {
+			members = append(members, consistency.Member{Name: pod.Name, Ordinal: pod.Ordinal})
 		}
 	}
+	if len(members) != len(uids) {
+		return fmt.Errorf("only %d of the %d pods whose data is compared exist", len(members), len(uids))
+	}
+	first, err := r.Observer.Member(ctx, etcd, *o.PodFor(members[0].Ordinal))
+	if err != nil {
+		return err
+	}
+	revision, err := first.Revision(ctx)
+	if err != nil {
+		return err
+	}
+	result, err := consistency.Compare(ctx, members, revision, func(m consistency.Member) (consistency.Hasher, error) {
+		return r.Observer.Member(ctx, etcd, *o.PodFor(m.Ordinal))
+	})
+	if err == nil && !result.IsEqual() {
+		err = fmt.Errorf("the members have different data %s: find out which one is correct, and replace the volume of the other", result)
+	}
 
-	return nil
+	return err
 }
 
 // patchPod sets a label for the client Service or the annotation for the kubelet. The containers of the pod keep running.

@@ -24,8 +24,10 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
 	componentcompaction "github.com/gardener/gardener-extension-etcd-druid/pkg/component/compaction"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/consistency"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/storejob"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/drill"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/opstask"
@@ -34,12 +36,8 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/target"
 )
 
-const (
-	// drillTimeout is how long a restore drill may take until its Job exists.
-	drillTimeout = 15 * time.Minute
-	// hashTimeout is how long a member may take to hash its keys. Meanwhile, no other controller can replace a member.
-	hashTimeout = time.Minute
-)
+// drillTimeout is how long a restore drill may take until its Job exists.
+const drillTimeout = 15 * time.Minute
 
 // Drills are the settings of restore drills.
 type Drills struct {
@@ -288,44 +286,39 @@ func (r *Reconciler) hashLive(ctx context.Context, etcd *druidv1alpha1.Etcd, liv
 		}
 	}
 	defer r.Locks.Unlock(etcd.UID, 0)
-	voters, waitsFor := opstask.HashMembers(etcd, r.Observer.Observe(ctx, etcd, observer.Request{QueryEtcd: true}))
-	if waitsFor != "" {
-		return 0, errors.New("waiting for " + waitsFor)
+	observed := r.Observer.Observe(ctx, etcd, observer.Request{QueryEtcd: true})
+	voters, _, err := consistency.VotersOf(etcd, observed)
+	if err != nil {
+		return 0, err
 	}
-	for i, voter := range voters {
-		hash, compactRevision, err := r.hashMember(ctx, etcd, voter, live.Revision)
-		switch first := voters[0].Name; {
-		case err != nil:
-			return 0, err
-		case i == 0:
-			live.Hash, compacted = hash, compactRevision
-		case compactRevision != compacted:
-			return 0, fmt.Errorf("members %s and %s are compacted at different revisions, %d and %d, until the next compaction", first, voter.Name, compacted, compactRevision)
-		case hash != live.Hash:
-			return 0, fmt.Errorf("%w: at revision %d, the hash of %s is %d, and that of %s is %d", errMembersDiffer, live.Revision, first, live.Hash, voter.Name, hash)
-		}
+	result, err := consistency.Compare(ctx, voters, live.Revision, func(m consistency.Member) (consistency.Hasher, error) {
+		return r.upToDateMember(ctx, etcd, observed.PodFor(m.Ordinal), m.Name)
+	})
+	switch {
+	case err != nil:
+		return 0, err
+	case !result.IsEqual():
+		return 0, fmt.Errorf("%w %s", errMembersDiffer, result)
 	}
+	live.Hash = result.Hashes[0].Hash
 
-	return compacted, nil
+	return result.Compacted, nil
 }
 
-// hashMember reads the hash of the keys of a member. A follower can lack the last revision for a moment.
-func (r *Reconciler) hashMember(ctx context.Context, etcd *druidv1alpha1.Etcd, found etcdcluster.Member, revision int64) (hash uint32, compacted int64, err error) {
-	ctx, cancel := context.WithTimeout(ctx, hashTimeout)
-	defer cancel()
-	member, err := r.Observer.Member(ctx, etcd, *found.Pod)
-	if err != nil {
-		return 0, 0, err
+// upToDateMember returns the client of a member that has all acknowledged writes. A follower can lack the last revision for a moment.
+func (r *Reconciler) upToDateMember(ctx context.Context, etcd *druidv1alpha1.Etcd, pod *etcdcluster.Pod, name string) (etcdclient.Client, error) {
+	if pod == nil || pod.Deleting {
+		return nil, fmt.Errorf("%w: the pod of member %s stops", consistency.ErrNotComparable, name)
 	}
-	if _, err := member.Revision(ctx); err != nil { // a quorum read, after which the member has the revision
-		return 0, 0, fmt.Errorf("reading the revision of member %s: %w", found.Name, err)
-	}
-	hash, compacted, err = member.HashKV(ctx, revision)
+	member, err := r.Observer.Member(ctx, etcd, *pod)
 	if err != nil {
-		return 0, 0, fmt.Errorf("hashing the keys of member %s at revision %d: %w", found.Name, revision, err)
+		return nil, err
+	}
+	if _, err := member.Revision(ctx); err != nil { // a quorum read
+		return nil, fmt.Errorf("reading the revision of member %s: %w", name, err)
 	}
 
-	return hash, compacted, nil
+	return member, nil
 }
 
 // replaceJob creates the Job. It first deletes the Job of an earlier drill or attempt.
