@@ -10,22 +10,20 @@ import (
 	"time"
 
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
-	"github.com/gardener/gardener/pkg/controllerutils"
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	configv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/config/v1alpha1"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/calls"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/queue"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/planner"
 )
 
@@ -97,13 +95,8 @@ func AddToManager(_ context.Context, mgr manager.Manager, o AddOptions) error {
 	if o.Controller.MaxConcurrentReconciles == 0 {
 		o.Controller.MaxConcurrentReconciles = defaultConcurrency
 	}
-	if o.Controller.ReconciliationTimeout == 0 {
-		o.Controller.ReconciliationTimeout = controllerutils.DefaultReconciliationTimeout
-	}
-	if o.Controller.RateLimiter == nil {
-		// The backoff after failures is at most the time between two reconciliations.
-		o.Controller.RateLimiter = workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](100*time.Millisecond, r.Config.SyncPeriod)
-	}
+	// The backoff after failures is at most the time between two reconciliations.
+	o.Controller = queue.WithDefaults(o.Controller, 100*time.Millisecond, r.Config.SyncPeriod)
 	if err := r.add(mgr, o.Controller); err != nil {
 		return fmt.Errorf("adding controller %s: %w", ControllerName, err)
 	}
@@ -113,7 +106,7 @@ func AddToManager(_ context.Context, mgr manager.Manager, o AddOptions) error {
 // add watches the objects that show the health of a cluster. Changes without a watch event, for example a Lease that is not
 // renewed, are detected by the periodic reconciliation.
 func (r *Reconciler) add(mgr manager.Manager, options controller.Options) error {
-	toEtcd := handler.EnqueueRequestsFromMapFunc(etcdByLabel)
+	toEtcd := handler.EnqueueRequestsFromMapFunc(queue.EtcdByLabel)
 	return builder.ControllerManagedBy(mgr).
 		Named(ControllerName).
 		WithOptions(options).
@@ -121,7 +114,7 @@ func (r *Reconciler) add(mgr manager.Manager, options controller.Options) error 
 		Watches(&corev1.Pod{}, toEtcd, builder.WithPredicates(isMemberPod())).
 		Watches(&appsv1.StatefulSet{}, toEtcd, builder.WithPredicates(isManaged())).
 		Watches(&coordinationv1.Lease{}, toEtcd, builder.WithPredicates(isManaged(), LeaseContentChanged())).
-		Watches(&resourcesv1alpha1.ManagedResource{}, handler.EnqueueRequestsFromMapFunc(etcdByManagedResource), builder.WithPredicates(RestoreDrillRecorded())).
+		Watches(&resourcesv1alpha1.ManagedResource{}, handler.EnqueueRequestsFromMapFunc(queue.EtcdByManagedResource), builder.WithPredicates(RestoreDrillRecorded())).
 		Watches(&corev1.PersistentVolumeClaim{}, toEtcd, builder.WithPredicates(isManaged())).
 		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.etcdsBySecret)).
 		Complete(calls.Fair(r, options.MaxConcurrentReconciles, clock.RealClock{}))

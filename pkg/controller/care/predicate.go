@@ -18,6 +18,7 @@ import (
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/queue"
 )
 
 // isManaged passes objects that are managed for an Etcd.
@@ -29,9 +30,7 @@ func isManaged() predicate.Predicate {
 
 // isMemberPod passes pods of members. It does not pass pods of Jobs.
 func isMemberPod() predicate.Predicate {
-	return predicate.And(isManaged(), predicate.NewPredicateFuncs(func(object client.Object) bool {
-		return object.GetLabels()[druidv1alpha1.LabelComponentKey] == druidv1alpha1.ComponentNameStatefulSet
-	}))
+	return predicate.And(isManaged(), queue.IsComponent(druidv1alpha1.ComponentNameStatefulSet))
 }
 
 // LeaseContentChanged passes an update of a Lease if the holder or an annotation changed, or if the Lease was renewed for the
@@ -63,26 +62,6 @@ func RestoreDrillRecorded() predicate.Predicate {
 			return e.ObjectOld.GetAnnotations()[annotation] != e.ObjectNew.GetAnnotations()[annotation]
 		},
 	}
-}
-
-// etcdByManagedResource returns the request for the Etcd of a ManagedResource.
-func etcdByManagedResource(_ context.Context, object client.Object) []reconcile.Request {
-	name, isOfEtcd := helper.EtcdNameOfManagedResource(object.GetName())
-	if !isOfEtcd {
-		return nil
-	}
-
-	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: object.GetNamespace(), Name: name}}}
-}
-
-// etcdByLabel returns the request for the Etcd that the labels name.
-func etcdByLabel(_ context.Context, object client.Object) []reconcile.Request {
-	name := object.GetLabels()[druidv1alpha1.LabelPartOfKey]
-	if name == "" {
-		return nil
-	}
-
-	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: object.GetNamespace(), Name: name}}}
 }
 
 // etcdsBySecret returns the requests for the Etcds of the namespace whose spec references the Secret.

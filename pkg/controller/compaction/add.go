@@ -10,11 +10,9 @@ import (
 	"time"
 
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
-	"github.com/gardener/gardener/pkg/controllerutils"
 	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -30,6 +28,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/queue"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/storejob"
 )
 
@@ -86,23 +85,18 @@ func AddToManager(_ context.Context, mgr manager.Manager, o AddOptions) error {
 	if r.Clock == nil {
 		r.Clock = clock.RealClock{}
 	}
-	if o.Controller.ReconciliationTimeout == 0 {
-		o.Controller.ReconciliationTimeout = controllerutils.DefaultReconciliationTimeout
-	}
-	if o.Controller.RateLimiter == nil {
-		o.Controller.RateLimiter = workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](time.Second, 5*time.Minute)
-	}
+	o.Controller = queue.WithDefaults(o.Controller, time.Second, 5*time.Minute)
 
-	byLabel := handler.EnqueueRequestsFromMapFunc(etcdByLabel)
+	byLabel := handler.EnqueueRequestsFromMapFunc(queue.EtcdByLabel)
 	err := builder.ControllerManagedBy(mgr).
 		Named(ControllerName).
 		WithOptions(o.Controller).
 		For(&druidv1alpha1.Etcd{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
 		// The record says whether acknowledged writes are lost, and to which store the members write.
-		Watches(&resourcesv1alpha1.ManagedResource{}, handler.EnqueueRequestsFromMapFunc(etcdByManagedResource), builder.WithPredicates(predicate.AnnotationChangedPredicate{})).
-		Watches(&coordinationv1.Lease{}, byLabel, builder.WithPredicates(isComponent(druidv1alpha1.ComponentNameSnapshotLease), holderChanged())).
-		Watches(&batchv1.Job{}, byLabel, builder.WithPredicates(isComponent(druidv1alpha1.ComponentNameSnapshotCompactionJob))).
-		Watches(&corev1.Pod{}, byLabel, builder.WithPredicates(isComponent(druidv1alpha1.ComponentNameSnapshotCompactionJob))).
+		Watches(&resourcesv1alpha1.ManagedResource{}, handler.EnqueueRequestsFromMapFunc(queue.EtcdByManagedResource), builder.WithPredicates(predicate.AnnotationChangedPredicate{})).
+		Watches(&coordinationv1.Lease{}, byLabel, builder.WithPredicates(queue.IsComponent(druidv1alpha1.ComponentNameSnapshotLease), holderChanged())).
+		Watches(&batchv1.Job{}, byLabel, builder.WithPredicates(queue.IsComponent(druidv1alpha1.ComponentNameSnapshotCompactionJob))).
+		Watches(&corev1.Pod{}, byLabel, builder.WithPredicates(queue.IsComponent(druidv1alpha1.ComponentNameSnapshotCompactionJob))).
 		Watches(&druidv1alpha1.EtcdOpsTask{}, handler.EnqueueRequestsFromMapFunc(etcdByTask)).
 		Complete(r)
 	if err != nil {
@@ -110,13 +104,6 @@ func AddToManager(_ context.Context, mgr manager.Manager, o AddOptions) error {
 	}
 
 	return nil
-}
-
-// isComponent passes objects with this component label.
-func isComponent(name string) predicate.Predicate {
-	return predicate.NewPredicateFuncs(func(object client.Object) bool {
-		return object.GetLabels()[druidv1alpha1.LabelComponentKey] == name
-	})
 }
 
 // holderChanged passes updates of Leases with another revision. The sidecar also renews Leases without a new revision.
@@ -127,21 +114,6 @@ func holderChanged() predicate.Predicate {
 
 		return is && isToo && ptr.Deref(before.Spec.HolderIdentity, "") != ptr.Deref(after.Spec.HolderIdentity, "")
 	}}
-}
-
-// etcdByLabel returns the request for the Etcd that the labels name.
-func etcdByLabel(_ context.Context, object client.Object) []reconcile.Request {
-	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: object.GetNamespace(), Name: object.GetLabels()[druidv1alpha1.LabelPartOfKey]}}}
-}
-
-// etcdByManagedResource returns the request for the Etcd of a ManagedResource.
-func etcdByManagedResource(_ context.Context, object client.Object) []reconcile.Request {
-	name, isOfEtcd := helper.EtcdNameOfManagedResource(object.GetName())
-	if !isOfEtcd {
-		return nil
-	}
-
-	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: object.GetNamespace(), Name: name}}}
 }
 
 // etcdByTask returns the request for the Etcd of a compaction task, or of a task that this controller created.

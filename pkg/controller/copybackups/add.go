@@ -8,11 +8,9 @@ import (
 	"context"
 	"time"
 
-	"github.com/gardener/gardener/pkg/controllerutils"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -26,6 +24,7 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/calls"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/queue"
 )
 
 // ControllerName is the name of the controller in logs, metrics and events.
@@ -65,12 +64,7 @@ func AddToManager(_ context.Context, mgr manager.Manager, o AddOptions) error {
 	if r.Clock == nil {
 		r.Clock = clock.RealClock{}
 	}
-	if o.Controller.ReconciliationTimeout == 0 {
-		o.Controller.ReconciliationTimeout = controllerutils.DefaultReconciliationTimeout
-	}
-	if o.Controller.RateLimiter == nil {
-		o.Controller.RateLimiter = workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](time.Second, 5*time.Minute)
-	}
+	o.Controller = queue.WithDefaults(o.Controller, time.Second, 5*time.Minute)
 	secret := &metav1.PartialObjectMetadata{}
 	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
 	return builder.ControllerManagedBy(mgr).

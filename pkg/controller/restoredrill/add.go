@@ -10,9 +10,7 @@ import (
 	"time"
 
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
-	"github.com/gardener/gardener/pkg/controllerutils"
 	batchv1 "k8s.io/api/batch/v1"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,6 +23,7 @@ import (
 	configv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/config/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/queue"
 )
 
 // ControllerName is the name of the controller in logs, metrics and events.
@@ -65,21 +64,13 @@ func AddToManager(_ context.Context, mgr manager.Manager, o AddOptions) error {
 	if r.Clock == nil {
 		r.Clock = clock.RealClock{}
 	}
-	if o.Controller.ReconciliationTimeout == 0 {
-		o.Controller.ReconciliationTimeout = controllerutils.DefaultReconciliationTimeout
-	}
-	if o.Controller.RateLimiter == nil {
-		o.Controller.RateLimiter = workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](time.Second, 5*time.Minute)
-	}
-	isDrill := predicate.NewPredicateFuncs(func(object client.Object) bool {
-		return object.GetLabels()[druidv1alpha1.LabelComponentKey] == druidv1alpha1.ComponentNameRestoreDrillJob
-	})
+	o.Controller = queue.WithDefaults(o.Controller, time.Second, 5*time.Minute)
 	err := builder.ControllerManagedBy(mgr).
 		Named(ControllerName).
 		WithOptions(o.Controller).
 		For(&druidv1alpha1.Etcd{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
-		Watches(&resourcesv1alpha1.ManagedResource{}, handler.EnqueueRequestsFromMapFunc(etcdByManagedResource), builder.WithPredicates(predicate.AnnotationChangedPredicate{})).
-		Watches(&batchv1.Job{}, handler.EnqueueRequestsFromMapFunc(etcdByLabel), builder.WithPredicates(isDrill)).
+		Watches(&resourcesv1alpha1.ManagedResource{}, handler.EnqueueRequestsFromMapFunc(queue.EtcdByManagedResource), builder.WithPredicates(predicate.AnnotationChangedPredicate{})).
+		Watches(&batchv1.Job{}, handler.EnqueueRequestsFromMapFunc(queue.EtcdByLabel), builder.WithPredicates(queue.IsComponent(druidv1alpha1.ComponentNameRestoreDrillJob))).
 		Watches(&druidv1alpha1.EtcdOpsTask{}, handler.EnqueueRequestsFromMapFunc(etcdByTask)).
 		Complete(r)
 	if err != nil {
@@ -89,21 +80,6 @@ func AddToManager(_ context.Context, mgr manager.Manager, o AddOptions) error {
 	return nil
 }
 
-// etcdByLabel returns the request for the Etcd that the labels name.
-func etcdByLabel(_ context.Context, object client.Object) []reconcile.Request {
-	return requestFor(object.GetNamespace(), object.GetLabels()[druidv1alpha1.LabelPartOfKey])
-}
-
-// etcdByManagedResource returns the request for the Etcd of a ManagedResource.
-func etcdByManagedResource(_ context.Context, object client.Object) []reconcile.Request {
-	name, isOfEtcd := helper.EtcdNameOfManagedResource(object.GetName())
-	if !isOfEtcd {
-		return nil
-	}
-
-	return requestFor(object.GetNamespace(), name)
-}
-
 // etcdByTask returns the request for the Etcd of a drill, or of a full snapshot after one.
 func etcdByTask(_ context.Context, object client.Object) []reconcile.Request {
 	task, is := object.(*druidv1alpha1.EtcdOpsTask)
@@ -111,11 +87,7 @@ func etcdByTask(_ context.Context, object client.Object) []reconcile.Request {
 		return nil
 	}
 
-	return requestFor(task.Namespace, *task.Spec.EtcdName)
-}
-
-func requestFor(namespace, name string) []reconcile.Request {
-	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: namespace, Name: name}}}
+	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: task.Namespace, Name: *task.Spec.EtcdName}}}
 }
 
 // isOfDrill is true for a task that runs a drill, or takes a full snapshot after one.

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
-	"github.com/gardener/gardener/pkg/controllerutils"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
@@ -28,6 +27,7 @@ import (
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/queue"
 )
 
 // ControllerName is the name of the controller in logs and metrics.
@@ -49,12 +49,7 @@ type AddOptions struct {
 // AddToManager adds the controller to a manager whose caches hold the objects that an Etcd consists of.
 func AddToManager(ctx context.Context, mgr manager.Manager, o AddOptions) error {
 	r := &Reconciler{Client: mgr.GetClient(), Secrets: mgr.GetCache(), Reader: mgr.GetAPIReader(), CopyTasks: o.CopyTasks, Disabled: o.Disabled}
-	if o.Controller.ReconciliationTimeout == 0 {
-		o.Controller.ReconciliationTimeout = controllerutils.DefaultReconciliationTimeout
-	}
-	if o.Controller.RateLimiter == nil {
-		o.Controller.RateLimiter = workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](time.Second, 5*time.Minute)
-	}
+	o.Controller = queue.WithDefaults(o.Controller, time.Second, 5*time.Minute)
 	b := builder.ControllerManagedBy(mgr).
 		Named(ControllerName).
 		WithOptions(o.Controller).

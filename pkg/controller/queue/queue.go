@@ -1,0 +1,62 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+// Package queue has what the controllers share about their queues: which Etcd an object enqueues, and when a failed reconciliation is retried.
+//
+// What may not live here: reads, and what only one controller watches.
+package queue
+
+import (
+	"context"
+	"time"
+
+	"github.com/gardener/gardener/pkg/controllerutils"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+)
+
+// WithDefaults returns the options with defaults: the timeout of Gardener for a reconciliation, and a backoff after failures between first and longest.
+func WithDefaults(o controller.Options, first, longest time.Duration) controller.Options {
+	if o.ReconciliationTimeout == 0 {
+		o.ReconciliationTimeout = controllerutils.DefaultReconciliationTimeout
+	}
+	if o.RateLimiter == nil {
+		o.RateLimiter = workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](first, longest)
+	}
+
+	return o
+}
+
+// EtcdByLabel returns the request for the Etcd that the labels of the object name. Nil: they name none.
+func EtcdByLabel(_ context.Context, object client.Object) []reconcile.Request {
+	name := object.GetLabels()[druidv1alpha1.LabelPartOfKey]
+	if name == "" {
+		return nil
+	}
+
+	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: object.GetNamespace(), Name: name}}}
+}
+
+// EtcdByManagedResource returns the request for the Etcd of a ManagedResource. Nil: it is not that of an Etcd.
+func EtcdByManagedResource(_ context.Context, object client.Object) []reconcile.Request {
+	name, isOfEtcd := helper.EtcdNameOfManagedResource(object.GetName())
+	if !isOfEtcd {
+		return nil
+	}
+
+	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: object.GetNamespace(), Name: name}}}
+}
+
+// IsComponent passes the objects of an Etcd with this component label.
+func IsComponent(name string) predicate.Predicate {
+	return predicate.NewPredicateFuncs(func(object client.Object) bool {
+		return object.GetLabels()[druidv1alpha1.LabelComponentKey] == name
+	})
+}
