@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
+	"github.com/gardener/gardener-extension-etcd-druid/cmd/etcd-helper/internal/extract"
 	"github.com/gardener/gardener-extension-etcd-druid/cmd/etcd-helper/internal/inspect"
 	"github.com/gardener/gardener-extension-etcd-druid/cmd/etcd-helper/internal/keys"
 	"github.com/gardener/gardener-extension-etcd-druid/cmd/etcd-helper/internal/raftlog"
@@ -70,6 +71,7 @@ var exitCodes = []struct {
 	{replay.ErrHistory, ExitHistory},
 	{replay.ErrUnavailable, ExitUnavailable},
 	{keys.ErrRevision, ExitUnavailable},
+	{extract.ErrRevision, ExitUnavailable},
 	{replay.ErrHashDiffers, ExitHashDiffers},
 	{replay.ErrRestoreDiffers, ExitRestoreDiffers},
 	{raftlog.ErrMissing, ExitLog},

@@ -37,6 +37,8 @@ func newInspectCommand(log *zap.Logger) *cobra.Command {
     commit               highest index that the member knows to be committed
     maxRevision          upper bound of the revision after all entries of the log
     discardedBytes       data after the last entry that can be read, which a loss of power or a damaged disk leaves
+    voters               IDs of the voting members after all entries, in hexadecimal digits
+    formerVoters         IDs of the voting members that entries above commit remove, which may not be committed
   logProblem       why the log cannot be read; the database is not affected
 
 The command does not write to the data directory. It reads the database only while no other process has opened it.

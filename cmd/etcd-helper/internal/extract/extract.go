@@ -23,6 +23,9 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/cmd/etcd-helper/internal/snapshots"
 )
 
+// ErrRevision means that the data has a lower revision than requested.
+var ErrRevision = errors.New("the revision is too low")
+
 // Request is what to extract.
 type Request struct {
 	// DataDir is the data directory of the member. Empty: see Database.
@@ -33,10 +36,14 @@ type Request struct {
 	SkipLog bool
 	// Work is an existing directory for a copy of the database.
 	Work string
-	// Store is an existing directory for the full snapshot: the directory `v2` of a backup store.
+	// Store is the directory for the full snapshot: the directory `v2` of a backup store. It is created if it does not exist.
 	Store string
+	// MinRevision is the lowest revision before the bump with which a snapshot is written. 0: any.
+	MinRevision int64
 	// Bump is by how much the revision is increased. 0: it stays.
 	Bump int64
+	// BumpBelow is the revision from which on Bump does not apply. 0: it always applies.
+	BumpBelow int64
 	// ClearAlarms is true if the alarms are removed.
 	ClearAlarms bool
 	// Gzip is true if the snapshot is compressed.
@@ -82,6 +89,9 @@ func Snapshot(request Request) (result Result, err error) {
 	}
 	if err := request.modify(path, &result); err != nil {
 		return Result{}, err
+	}
+	if err := os.MkdirAll(request.Store, 0o750); err != nil {
+		return Result{}, fmt.Errorf("creating the directory for the snapshot: %w", err)
 	}
 	name := snapshots.Name{Kind: snapshots.Full, Last: result.Revision, Created: request.Now}
 	if request.Gzip {
@@ -171,7 +181,10 @@ func (r Request) modify(path string, result *Result) (err error) {
 		return err
 	}
 	result.ExtractedRevision = result.Revision
-	if r.Bump == 0 {
+	if result.Revision < r.MinRevision {
+		return fmt.Errorf("%w: the data has revision %d, and %d is the lowest one that was requested", ErrRevision, result.Revision, r.MinRevision)
+	}
+	if r.Bump == 0 || r.BumpBelow > 0 && result.Revision >= r.BumpBelow {
 		return nil
 	}
 	if _, err := modify.Bump(path, r.Bump, r.Timeout, r.Log); err != nil {

@@ -157,6 +157,19 @@ var _ = Describe("Snapshot", func() {
 				Expect(result.DiscardedBytes).To(BeNumerically(">", 10))
 			})
 
+			It("should write no snapshot with a lower revision than requested, and create the directory for another one", func() {
+				Expect(os.Remove(request.Store)).To(Succeed())
+				request.MinRevision, request.Bump = reported.Killed.Revision+1, 1_000_000_000
+				_, err := extract.Snapshot(request)
+				Expect(err).To(MatchError(extract.ErrRevision))
+				Expect(request.Store).NotTo(BeADirectory())
+
+				request.MinRevision--
+				result, err := extract.Snapshot(request)
+				Expect(err).NotTo(HaveOccurred())
+				Expect(filepath.Join(request.Store, result.Snapshot)).To(BeARegularFile())
+			})
+
 			It("should not extract from a member that runs", func() {
 				db, err := bolt.Open(filepath.Join(request.DataDir, "member", "snap", "db"), 0o600, nil)
 				Expect(err).NotTo(HaveOccurred())
@@ -185,6 +198,19 @@ var _ = Describe("Snapshot", func() {
 				Expect(result.CompactRevision).To(Equal(int64(1_000_000_048)))
 				Expect(result.ExtractedRevision).To(Equal(int64(48)))
 				Expect(result.ClearedAlarms).To(Equal(1))
+			})
+
+			It("should not increase a revision that an earlier command has increased", func() {
+				request.Bump, request.BumpBelow = 1_000_000_000, reported.Killed.Revision
+				result, err := extract.Snapshot(request)
+				Expect(err).NotTo(HaveOccurred())
+				Expect(result.Revision).To(Equal(reported.Killed.Revision))
+				Expect(os.RemoveAll(request.Store)).To(Succeed())
+
+				request.BumpBelow++
+				result, err = extract.Snapshot(request)
+				Expect(err).NotTo(HaveOccurred())
+				Expect(result.Revision).To(Equal(reported.Killed.Revision + 1_000_000_000))
 			})
 
 			It("should extract a database without a data directory, and not replace a snapshot", func() {

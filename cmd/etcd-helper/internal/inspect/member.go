@@ -49,6 +49,10 @@ type LogState struct {
 	MaxRevision int64 `json:"maxRevision"`
 	// DiscardedBytes is the size of the data after the last entry that can be read. A member that loses power, or a damaged disk, leaves it.
 	DiscardedBytes int64 `json:"discardedBytes,omitempty"`
+	// Voters are the IDs of the voting members after all entries, in hexadecimal digits.
+	Voters []string `json:"voters,omitempty"`
+	// FormerVoters are the IDs of the voting members that entries above Commit remove. They may still vote, because these entries may not be committed.
+	FormerVoters []string `json:"formerVoters,omitempty"`
 }
 
 // Dir inspects a data directory of etcd, with its write-ahead log. Its errors are those of DataDir. An unreadable log is not an error, because
@@ -116,6 +120,16 @@ func (d *Database) Member() (Member, error) {
 	return member, nil
 }
 
+// formatIDs returns IDs of members in hexadecimal digits.
+func formatIDs(ids []uint64) []string {
+	var texts []string
+	for _, id := range ids {
+		texts = append(texts, strconv.FormatUint(id, 16))
+	}
+
+	return texts
+}
+
 func logState(log *raftlog.Log, member Member) (*LogState, error) {
 	state := &LogState{
 		ClusterID: strconv.FormatUint(log.ClusterID, 16), MemberID: strconv.FormatUint(log.MemberID, 16),
@@ -123,6 +137,11 @@ func logState(log *raftlog.Log, member Member) (*LogState, error) {
 		DiscardedBytes: log.DiscardedBytes,
 	}
 	state.LastTerm, state.LastIndex = log.Last()
+	voters, former, err := log.Voters()
+	if err != nil {
+		return nil, err
+	}
+	state.Voters, state.FormerVoters = formatIDs(voters), formatIDs(former)
 	entries, err := log.After(member.ConsistentIndex)
 	if err != nil {
 		return nil, err

@@ -53,6 +53,7 @@ var _ = Describe("Dir", func() {
 				Expect(member.Log.Commit).To(BeNumerically("<=", member.Log.LastIndex))
 				Expect(member.Log.MemberID).To(MatchRegexp("^[0-9a-f]+$"))
 				Expect(member.Log.ClusterID).To(MatchRegexp("^[0-9a-f]+$"))
+				Expect(member.Log.Voters).To(Equal([]string{member.Log.MemberID}))
 				Expect(member.Alarms).To(BeEmpty())
 			})
 
@@ -63,6 +64,7 @@ var _ = Describe("Dir", func() {
 				Expect(member.Hash).To(Equal(reported.Survivor.Hash))
 				Expect(member.Log.MaxRevision).To(Equal(reported.Survivor.Revision + 1))
 				Expect(member.Log.LastIndex).To(Equal(member.ConsistentIndex + 1))
+				Expect(member.Log.Voters).To(And(HaveLen(3), ContainElement(member.Log.MemberID)))
 			})
 
 			It("should inspect the database that the leader has sent, if etcd has not yet replaced its own", func() {

@@ -57,6 +57,38 @@ func (l *Log) Last() (term, index uint64) {
 	return last.Term, last.Index
 }
 
+// Voters returns the IDs of the voting members after all entries of the log, sorted. An entry at the end of the log may not be committed. former are
+// those that entries above the commit index remove.
+func (l *Log) Voters() (voters, former []uint64, err error) {
+	voters = slices.Clone(l.Snapshot.ConfState.Voters)
+	for _, entry := range l.Entries {
+		change := raftpb.ConfChange{}
+		if entry.Type != raftpb.EntryConfChange {
+			if entry.Type == raftpb.EntryConfChangeV2 { // no version of etcd writes it
+				return nil, nil, fmt.Errorf("%w: entry %d changes more than one member", ErrUnreadable, entry.Index)
+			}
+
+			continue
+		}
+		if err := change.Unmarshal(entry.Data); err != nil {
+			return nil, nil, fmt.Errorf("%w: the change of a member in entry %d: %w", ErrUnreadable, entry.Index, err)
+		}
+		switch change.Type {
+		case raftpb.ConfChangeAddNode:
+			voters = append(voters, change.NodeID)
+		case raftpb.ConfChangeRemoveNode:
+			if entry.Index > l.HardState.Commit && slices.Contains(voters, change.NodeID) {
+				former = append(former, change.NodeID)
+			}
+			voters = slices.DeleteFunc(voters, func(id uint64) bool { return id == change.NodeID })
+		case raftpb.ConfChangeAddLearnerNode, raftpb.ConfChangeUpdateNode:
+		}
+	}
+	slices.Sort(voters)
+
+	return slices.Compact(voters), former, nil
+}
+
 // After returns the entries above an index. The error is ErrUnreadable if the log begins after the index, or if it ends before the index.
 func (l *Log) After(index uint64) ([]raftpb.Entry, error) {
 	if index < l.Snapshot.Index {
