@@ -197,7 +197,7 @@ var _ = It("reports a rollback also while the cluster hibernates, until a user a
 	Expect(conditions.Find(in.Etcd.Status.Conditions, "RevisionConfirmed")).To(And(HaveField("Status", BeEquivalentTo("False")), HaveField("Message", ContainSubstring("revision 41"))))
 	in.Observation.State.Evidence = &state.Evidence{HighestRevision: 41, AcceptedRevision: 41}
 	conditions.ForCare(in, &in.Etcd.Status)
-	Expect(conditions.Find(in.Etcd.Status.Conditions, "RevisionConfirmed")).To(And(HaveField("Status", BeEquivalentTo("True")), HaveField("Message", "No quorum has returned a lower revision since a user accepted revision 41")))
+	Expect(conditions.Find(in.Etcd.Status.Conditions, "RevisionConfirmed")).To(And(HaveField("Status", BeEquivalentTo("True")), HaveField("Message", "No quorum has returned a lower revision since revision 41 was accepted")))
 })
 
 var _ = DescribeTable("BootstrappedWithExistingCluster",

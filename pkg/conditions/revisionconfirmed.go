@@ -27,7 +27,7 @@ func RevisionConfirmed(in Input) *druidv1alpha1.Condition {
 				"Until then no full snapshot counts as the final one, and snapshots are not compacted", druidv1alpha1.AcceptRevisionAnnotation, recorded.RolledBack.Revision))
 	case recorded.AcceptedRevision > 0:
 		return condition(conditionType, druidv1alpha1.ConditionTrue, druidv1alpha1.ReasonRevisionConfirmed, fmt.Sprintf(
-			"No quorum has returned a lower revision since a user accepted revision %d", recorded.AcceptedRevision))
+			"No quorum has returned a lower revision since revision %d was accepted", recorded.AcceptedRevision))
 	default:
 		return condition(conditionType, druidv1alpha1.ConditionTrue, druidv1alpha1.ReasonRevisionConfirmed, "No quorum has returned a lower revision than an earlier one")
 	}

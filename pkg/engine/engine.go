@@ -77,6 +77,8 @@ type Engine struct {
 	Config target.Config
 	// Clock is the time of decisions.
 	Clock clock.PassiveClock
+	// Start is when the operator began to reconcile. Zero: decisions do not consider it.
+	Start time.Time
 }
 
 // Reconcile reconciles one Etcd as far as possible now, and never blocks. It reconciles the newest generation. If that is blocked before
@@ -165,6 +167,7 @@ func (e Engine) observe(ctx context.Context, run *Run) (err error) {
 	run.Target.PinPort(run.Observation, e.Clock.Now())
 	run.Target.SetUpdateStrategy(e.Config)
 	run.Observation.StoreTimeout, run.Observation.CanInspect = e.Config.StoreTimeout, e.Config.EtcdHelper.Image != ""
+	run.Observation.RecoveryDwellTime, run.Observation.RecoveryMaxClusters, run.Observation.OperatorStart = e.Config.RecoveryDwellTime, e.Config.RecoveryMaxClusters, e.Start
 	run.Observation.PeerChangePending = run.Target.IsPeerChangePending(run.Observation, e.Clock.Now())
 	if run.Target.Problem() == nil && planner.DependsOnStore(run.Target.Etcd, run.Observation) {
 		run.Observation.TargetStore = run.Target.ResolvedStore(run.Observation, e.Config, e.Clock.Now())

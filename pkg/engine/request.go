@@ -43,7 +43,35 @@ func (r *Result) requests(now time.Time) []Request {
 		requests = append(requests, *request)
 	}
 
+	if request := r.recoverRequest(now); request != nil {
+		requests = append(requests, *request)
+	}
+
 	return requests
+}
+
+// recoverRequest returns the request of a recovery, once the recovery is recorded or has no effect. Nil: there is none.
+func (r *Result) recoverRequest(now time.Time) *Request {
+	run := r.Current()
+	if run == nil || !run.Observed || run.Observation.Failure(etcdcluster.SectionManagedResource) != "" {
+		return nil
+	}
+	value, found := run.stored().Annotations[druidv1alpha1.RecoverAnnotation]
+	if !found {
+		return nil
+	}
+	request := &Request{Annotation: druidv1alpha1.RecoverAnnotation, Value: value}
+	if recorded := run.Observation.State; recorded.Restore == state.RestoreRecover && recorded.Recovery.IsActive() && recorded.Recovery.Token == value {
+		return request
+	}
+	if request.Ignored = r.unrecoverable(); request.Ignored != "" {
+		return request
+	}
+	if _, request.Ignored = planner.EvaluateRecovery(run.Target.Etcd, run.Observation, now); request.Ignored == "" {
+		return nil
+	}
+
+	return request
 }
 
 // endsVerification is true if the Job that verifies a restore has ended, and nothing depends on its result any more. A later restore must not

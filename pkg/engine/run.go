@@ -106,7 +106,7 @@ func (r *Run) NextState() state.State {
 	next.ScaleIn, next.Surge, next.PodSize = p.ScaleIn, p.Surge, p.PodSize
 	next.DefaultUpdateStrategy = t.DefaultUpdateStrategy
 	next.Existing = planner.ExistingToPersist(p, t.Etcd, r.Observation)
-	next.Verified = nextVerified(p, r.Observation.State)
+	next.Verified, next.Recovery = nextVerified(p, r.Observation.State), p.Recovery
 	if p.Retained != nil {
 		next.Retained = p.Retained
 	}
@@ -127,7 +127,7 @@ func (r *Run) NextState() state.State {
 	}
 	switch accepted, _ := evidence.Accept(next.Evidence, r.stored().Annotations[druidv1alpha1.AcceptRevisionAnnotation]); {
 	case p.Restore == state.RestoreStart && r.Observation.State.Restore != state.RestoreStart:
-		next.Evidence = evidence.Restored(next.Verified) // nothing is left of the data that it was about
+		next.Evidence, next.Incident = evidence.Restored(next.Verified), nil // nothing is left of the data that they were about
 	case accepted != nil && !planner.UsesAcceptedRevision(r.stored(), r.Observation):
 		next.Evidence = accepted
 	}

@@ -28,6 +28,29 @@ type Inspection struct {
 	Keys int64 `json:"keys"`
 	// Hash is the hash of the key-value pairs, as etcd's HashKV returns it for Revision.
 	Hash uint32 `json:"hash"`
+	// Log is the write-ahead log in a data directory. Nil: it was not read, see LogProblem.
+	Log *InspectedLog `json:"log,omitempty"`
+	// LogProblem is why the log could not be read. Empty: there is none, or it was read.
+	LogProblem string `json:"logProblem,omitempty"`
+}
+
+// InspectedLog is what etcd-helper found in a write-ahead log.
+type InspectedLog struct {
+	// ClusterID and MemberID are the identity of the member, in hexadecimal digits.
+	ClusterID string `json:"clusterID"`
+	MemberID  string `json:"memberID"`
+	// LastTerm and LastIndex are the term and the index of the last entry. raft elects the member for which they are the highest.
+	LastTerm  uint64 `json:"lastTerm"`
+	LastIndex uint64 `json:"lastIndex"`
+	// MaxRevision is the highest possible revision after all entries.
+	MaxRevision int64 `json:"maxRevision"`
+	// DiscardedBytes is the size of the data after the last entry that can be read.
+	DiscardedBytes int64 `json:"discardedBytes,omitempty"`
+	// Voters are the IDs of the voting members after all entries, in hexadecimal digits.
+	Voters []string `json:"voters,omitempty"`
+	// FormerVoters are the IDs of the voting members that entries above the commit index remove. They may still vote, because these entries may not
+	// be committed.
+	FormerVoters []string `json:"formerVoters,omitempty"`
 }
 
 // ParseInspection reads a termination message of etcd-helper. The error says that the message is not one.
@@ -66,10 +89,14 @@ const (
 	ExitOverlap = 8
 	// ExitHistory means that the snapshots are from before and after a loss of data, or that an event is missing.
 	ExitHistory = 9
+	// ExitUnavailable means that the data has a lower revision than requested.
+	ExitUnavailable = 10
 	// ExitHashDiffers means that the snapshots do not contain what the live etcd contained.
 	ExitHashDiffers = 11
 	// ExitRestoreDiffers means that the sidecar restored something else than the snapshots contain.
 	ExitRestoreDiffers = 12
+	// ExitLog means that the write-ahead log is missing or cannot be read.
+	ExitLog = 13
 	// ExitNoSnapshot means that the store contains no full snapshot.
 	ExitNoSnapshot = 14
 )

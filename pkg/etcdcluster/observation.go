@@ -78,6 +78,16 @@ type Observation struct {
 	// StoreTimeout is how long the replacement of a member on a lost node waits for the backup store, from the configuration of the operator.
 	// 0: without limit.
 	StoreTimeout time.Duration
+	// RecoveryJob is the Job that stores the data from which the cluster is recovered. Zero: there is none, or it was not observed.
+	RecoveryJob RecoveryJob
+	// ClustersWithoutQuorum are the other Etcds that have lost their quorum at about the same time, as namespace/name. Nil: none has, or it was not observed.
+	ClustersWithoutQuorum []string
+	// RecoveryDwellTime is how long a quorum must be lost forever before the operator chooses an option, from its configuration.
+	RecoveryDwellTime time.Duration
+	// OperatorStart is when the operator began to reconcile. Zero: it is not known.
+	OperatorStart time.Time
+	// RecoveryMaxClusters is the largest number of clusters without a quorum with which the operator chooses an option, from its configuration.
+	RecoveryMaxClusters int
 	// Failures are the parts that could not be read. Such a part is zero, which has no meaning then.
 	Failures []ReadFailure
 }

@@ -93,7 +93,7 @@ type Request struct {
 	StorageClasses bool
 	// Events reads the warnings of volume claims that are not bound.
 	Events bool
-	// RestoreVerification reads the Job that verifies a restore, and the Jobs that inspect the volumes of members.
+	// RestoreVerification reads the Job that verifies a restore, the Jobs that inspect the volumes of members, and the Job of a recovery.
 	RestoreVerification bool
 	// Tasks reads what EtcdOpsTasks do to the Etcd.
 	Tasks bool
@@ -140,6 +140,7 @@ func (o *Observer) Observe(ctx context.Context, etcd *druidv1alpha1.Etcd, reques
 	if request.RestoreVerification {
 		reader.readRestoreVerification(ctx)
 		reader.readInspections(ctx)
+		reader.readRecovery(ctx)
 	}
 	if request.StorageClasses {
 		reader.readStorageClasses(ctx)

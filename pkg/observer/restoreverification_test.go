@@ -7,7 +7,9 @@ package observer_test
 import (
 	"context"
 	"errors"
+	"time"
 
+	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	batchv1 "k8s.io/api/batch/v1"
@@ -96,5 +98,28 @@ var _ = Describe("The Jobs that inspect databases", func() {
 		}}
 		c := build(calls)
 		Expect(observe(c, c).Failures).To(ContainElement(HaveField("Section", etcdcluster.SectionRestoreVerification)))
+	})
+
+	It("find the clusters that have lost their quorum at about the same time while the loss of a quorum is recorded", func() {
+		ready := func(name, status, reason, since string) *druidv1alpha1.Etcd {
+			at, err := time.Parse(time.TimeOnly, since)
+			Expect(err).NotTo(HaveOccurred())
+			other := &druidv1alpha1.Etcd{}
+			other.Name, other.Namespace, other.UID = name, "demo", types.UID(name)
+			other.Status.Conditions = []druidv1alpha1.Condition{{Type: "Ready", Status: druidv1alpha1.ConditionStatus(status), Reason: reason, LastTransitionTime: metav1.NewTime(at.AddDate(2026, 0, 0))}}
+
+			return other
+		}
+		resource := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: "druid-main", Annotations: map[string]string{
+			"etcd-druid.extensions.gardener.cloud/state": `{"version":1,"recovery":{"lostAt":"2026-01-01T12:00:00Z"}}`,
+		}}}
+		lost := []client.Object{
+			ready("b", "Unknown", "Unknown", "13:10:00"), ready("a", "False", "QuorumLost", "11:00:00"), ready("c", "False", "QuorumLost", "10:59:59"),
+			ready("d", "True", "Quorate", "12:00:00"), ready("e", "Unknown", "NoMembersInStatus", "12:00:00"),
+		}
+		reader := build(interceptor.Funcs{}, append(lost, resource)...)
+		Expect(observe(reader, reader).ClustersWithoutQuorum).To(Equal([]string{"demo/a", "demo/b"}), "also one whose members may be cut off from the operator, and none that had lost its quorum long before")
+		reader = build(interceptor.Funcs{}, lost...)
+		Expect(observe(reader, reader).ClustersWithoutQuorum).To(BeEmpty())
 	})
 })

@@ -34,6 +34,8 @@ type Plan struct {
 	// Verified are the facts with which the restore begins. They are recorded with Restore. Nil: the recorded ones stay, or the restore is not
 	// verified.
 	Verified *state.VerifiedRestore
+	// Recovery is the recovery from a quorum that is lost forever. It is recorded with the rendering. Nil: the quorum is not lost.
+	Recovery *state.Recovery
 	// Retained are the volumes whose reclaim policy the operator changes. They are recorded with the rendering. Nil: the record stays as it is.
 	Retained []state.RetainedVolume
 	// ScaleUp is the size with which the next member joins. The next member joins as soon as the cluster shows the rendering of this plan

@@ -121,7 +121,24 @@ type (
 	// VerifyRestore creates the Job that restores the newest snapshots next to the volumes that a restore would delete. Its UID is that of
 	// the Etcd.
 	VerifyRestore struct{ Meta }
-	// DeleteRestoreJob deletes a Job of an earlier VerifyRestore or InspectClaim. Before claims are deleted, it deletes each Job whose pod uses one.
+	// RecoverData creates the suspended Job that copies the data from which a cluster is recovered into its backup store. Its UID is that of the Etcd.
+	RecoverData struct {
+		Meta
+		// Claim is the PersistentVolumeClaim with the data, and ClaimUID its UID. Empty: what the sidecar restores from the store is the data.
+		Claim    string
+		ClaimUID types.UID
+		// MinRevision is the lowest revision with which the Job copies anything.
+		MinRevision int64
+		// Bump is by how much the revision is increased, so that clients notice that writes may be lost. 0: it stays.
+		Bump int64
+		// BumpBelow is the revision from which on the data was increased by an earlier Job, so that it stays.
+		BumpBelow int64
+		// Token is that of the chosen option.
+		Token string
+	}
+	// ResumeJob resumes a suspended Job, which has no pod before.
+	ResumeJob struct{ Meta }
+	// DeleteRestoreJob deletes a Job of an earlier VerifyRestore, InspectClaim or RecoverData. Before claims are deleted, it deletes each Job whose pod uses one.
 	DeleteRestoreJob struct{ Meta }
 	// InspectClaim creates the Job that reads the revision of the database in the volume of a claim. Its object is the claim.
 	InspectClaim struct{ Meta }
@@ -190,6 +207,8 @@ func (ReplaceClaim) isStep()        {}
 func (ResizeClaim) isStep()         {}
 func (DeleteClaim) isStep()         {}
 func (VerifyRestore) isStep()       {}
+func (RecoverData) isStep()         {}
+func (ResumeJob) isStep()           {}
 func (DeleteRestoreJob) isStep()    {}
 func (InspectClaim) isStep()        {}
 func (RetainVolume) isStep()        {}
@@ -237,7 +256,7 @@ func TraitsOf(s Step) Traits {
 		return Traits{Kind: "UpdatePeerURLs", Text: fmt.Sprintf("register peer URLs %s for the member in pod %s", strings.Join(s.URLs, ", "), object), Poll: true}
 	case ReplaceClaim, ResizeClaim, DeleteClaim:
 		return traitsOfClaim(s)
-	case VerifyRestore, InspectClaim:
+	case VerifyRestore, InspectClaim, RecoverData, ResumeJob:
 		return traitsOfJob(s)
 	case RetainVolume, ReleaseVolume:
 		return traitsOfVolume(s)
@@ -326,9 +345,20 @@ func traitsOfClaim(s Step) Traits {
 	return Traits{Kind: "ReplaceClaim", Text: "replace PersistentVolumeClaim " + object, DiscardsData: true}
 }
 
-// traitsOfJob returns the traits of VerifyRestore and InspectClaim.
+// traitsOfJob returns the traits of VerifyRestore, InspectClaim, RecoverData and ResumeJob.
 func traitsOfJob(s Step) Traits {
 	object := s.meta().Object
+	if recovery, is := s.(RecoverData); is {
+		source := "what the backup store restores"
+		if recovery.Claim != "" {
+			source = "the data of PersistentVolumeClaim " + recovery.Claim
+		}
+
+		return Traits{Kind: "RecoverData", Text: fmt.Sprintf("create the suspended Job %s, which copies %s into the backup store", object, source)}
+	}
+	if _, is := s.(ResumeJob); is {
+		return Traits{Kind: "ResumeJob", Text: "resume Job " + object + ", which copies data into the backup store"}
+	}
 	if _, is := s.(InspectClaim); is {
 		return Traits{Kind: "InspectClaim", Text: "create a Job that reads the revision in the volume of PersistentVolumeClaim " + object}
 	}
@@ -373,6 +403,8 @@ func Trace(s Step) string {
 		if s.RejectWrites {
 			line += " and reject writes"
 		}
+	case RecoverData:
+		line += s.arguments()
 	case ReleaseVolume:
 		line += " to " + string(s.Record.ReclaimPolicy)
 	case CompactHistory:
@@ -385,9 +417,20 @@ func Trace(s Step) string {
 		if !s.Excluded {
 			line += " again"
 		}
-	case SelectPod, RefreshPod, DeletePod, EvictPod, ReplaceClaim, DeleteClaim, VerifyRestore, DeleteRestoreJob, InspectClaim, RetainVolume, ResetLease, RecreateStatefulSet, RequestReconcile,
+	case SelectPod, RefreshPod, DeletePod, EvictPod, ReplaceClaim, DeleteClaim, VerifyRestore, ResumeJob, DeleteRestoreJob, InspectClaim, RetainVolume, ResetLease, RecreateStatefulSet,
+		RequestReconcile,
 		TakeDeltaSnapshot, DefragmentMember, CountKeys:
 	}
 
 	return line
+}
+
+// arguments describes the arguments for Trace.
+func (s RecoverData) arguments() string {
+	text := fmt.Sprintf(" from %q with revision %d or higher", s.Claim, s.MinRevision)
+	if s.Bump > 0 {
+		text += fmt.Sprintf(", bumped by %d", s.Bump)
+	}
+
+	return text
 }

@@ -6,13 +6,16 @@ package planner_test
 
 import (
 	"fmt"
+	"math/rand"
 	"strconv"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/planner"
 )
 
 // These lose the quorum, which the faults of properties_test.go never do, and damage the store. A user then requests a restore without
@@ -46,6 +49,87 @@ var _ = Describe("Random disasters", func() {
 		Expect(s.violations()).To(ContainElement(ContainSubstring("the acknowledged write with revision 101 is neither on a quorum nor in the store, and its loss is not reported")))
 	})
 })
+
+// These lose voting members one after the other or at once, with each recovery policy. Members lag behind meanwhile. A user chooses sometimes.
+var _ = Describe("Random losses of a quorum", func() {
+	It("are recovered only with consent or proof, and lose no more than stated", func() {
+		outcomes := map[string]int{}
+		for number := range int64(120) {
+			scenario := newRandomLoss(number + 1)
+			outcomes[scenario.runLoss()]++
+			if violations := scenario.violations(); len(violations) > 0 {
+				Fail(fmt.Sprintf("loss %d: %s\n%s", number+1, strings.Join(violations, "; "), strings.Join(scenario.trace, "\n")))
+			}
+		}
+		AddReportEntry(fmt.Sprintf("outcomes: %v", outcomes), ReportEntryVisibilityAlways)
+		for _, outcome := range []string{"proven", "with a loss", "waits", "tolerated"} {
+			Expect(outcomes).To(HaveKeyWithValue(outcome, BeNumerically(">=", 5)))
+		}
+	})
+})
+
+// newRandomLoss returns the simulation of a cluster with a store and a recovery policy.
+func newRandomLoss(number int64) *randomScenario {
+	random := rand.New(rand.NewSource(number)) // #nosec G404 -- repeatable on purpose
+	policy := druidv1alpha1.RecoveryPolicies[random.Intn(len(druidv1alpha1.RecoveryPolicies))]
+	s := &randomScenario{scenario: newScenario([]int32{3, 3, 5}[random.Intn(3)], withStore, withPolicy(policy)), number: number, random: random}
+	s.operator.Config.RecoveryDwellTime, s.operator.Config.RecoveryMaxClusters = time.Minute, 3
+	s.CatchUpTicks = random.Intn(6)
+	s.NetworkVolumes = random.Intn(4) == 0
+
+	return s
+}
+
+// runLoss writes, and loses members in between until no quorum is possible. It returns the outcome.
+func (s *randomScenario) runLoss() string {
+	s.runUntil(func() bool { return s.Leader != 0 && len(s.Members) == int(s.Etcd.Spec.Replicas) })
+	s.runFor(10)
+	s.resetTrace()
+	s.Store.Down = s.random.Intn(2) == 0
+	s.SetClassBroken("", s.random.Intn(2) == 0) // new claims have no volumes then
+	hasPartitions := s.random.Intn(2) == 0
+	for _, ordinal := range s.random.Perm(int(s.Etcd.Spec.Replicas))[:s.Etcd.Spec.Replicas/2+1] {
+		for range s.random.Intn(20) {
+			s.Write(1 + s.random.Intn(3))
+			s.reconcile()
+			s.tick()
+			if node := s.Nodes[s.random.Intn(len(s.Nodes))]; hasPartitions && s.random.Intn(6) == 0 {
+				s.inject(fmt.Sprintf("node %s is partitioned: %t", node.Name, !node.Partitioned), func() { s.PartitionNode(node.Name, !node.Partitioned); s.Refresh() })
+			}
+		}
+		s.inject(fmt.Sprintf("member %d is lost", ordinal), func() {
+			if pod := s.Objects.PodFor(ordinal); pod != nil && pod.Node != "" && s.random.Intn(2) == 0 {
+				s.RemoveNode(pod.Node)
+			} else {
+				s.LoseVolume(ordinal)
+				s.DeletePod(ordinal)
+			}
+			s.Refresh()
+		})
+	}
+	for _, node := range s.Nodes {
+		s.PartitionNode(node.Name, false)
+	}
+	s.Store.Down, s.idleTicks = false, 60
+	s.runFor(s.random.Intn(60))
+	s.SetClassBroken("", false)
+	s.runFor(150)
+	if loss := planner.QuorumLossOf(s.Etcd, s.withConfig(), s.Now()); loss != nil && s.random.Intn(2) == 0 && len(loss.Options) > 0 {
+		option := loss.Options[s.random.Intn(len(loss.Options))]
+		s.inject("a user chooses "+option.Token, func() { s.Etcd.Annotations = map[string]string{druidv1alpha1.RecoverAnnotation: option.Token} })
+		s.runFor(200)
+	}
+	switch {
+	case s.steps["RecoverData"] == 0 && s.Leader != 0:
+		return "tolerated"
+	case s.Leader == 0:
+		return "waits"
+	case s.Objects.State.Evidence.AcceptedRevision == 0:
+		return "proven"
+	default:
+		return "with a loss"
+	}
+}
 
 // runDisaster runs a cluster with writes, loses its quorum, damages its store, and requests a restore. It returns the outcome.
 func (s *randomScenario) runDisaster() string {

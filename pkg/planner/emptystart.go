@@ -72,7 +72,7 @@ func startsEmpty(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) bool {
 func AwaitsVerification(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) bool {
 	_, isRequested := etcd.Annotations[druidv1alpha1.RestoreAnnotation]
 
-	return isRequested && o.State.Restore != state.RestoreDiscard || startsEmpty(etcd, o)
+	return isRequested && o.State.Restore != state.RestoreDiscard || o.State.Restore == state.RestoreRecover || startsEmpty(etcd, o)
 }
 
 // DependsOnStore is true while a restore is requested or begins, and before a member starts without a volume. The plan then depends on the

@@ -124,6 +124,9 @@ func dataLostReason(v view, m etcdcluster.Member) string {
 		return loss
 	}
 	claim := v.o.ClaimFor(m.Ordinal)
+	if claim != nil && isReplacementEmpty(v.o, m, *claim) {
+		return fmt.Sprintf("the volume of member %s was lost, and its new claim %s has no volume", m.Name, claim.Name)
+	}
 	if claim == nil || !isEtcdStopped(m) {
 		return ""
 	}

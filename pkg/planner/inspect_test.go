@@ -54,6 +54,10 @@ var _ = Describe("A cluster without a quorum, whose etcd processes do not start"
 		func(change func(*etcdcluster.ClaimInspection), because string) {
 			inspected(0, corrupt)
 			inspected(2, change)
+			Expect(planned().Step).To(HaveField("Object", "main-main-1"), "the options state its revision")
+			inspected(1, func(job *etcdcluster.ClaimInspection) {
+				job.Failed, job.Result = false, &etcdcluster.Inspection{Revision: 5}
+			})
 			p := planned()
 			Expect(p.Step).To(BeNil())
 			Expect(p.Reason).To(And(ContainSubstring("the quorum of 2 cannot recover: etcd cannot use the data in the volume of claim main-main-0 (page 3); "), ContainSubstring(because)))

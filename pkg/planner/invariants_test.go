@@ -39,6 +39,8 @@ type invariants struct {
 	lostSince time.Time
 	// knownAtRestore is the highest revision that was known when a restore was requested. 0: none was requested.
 	knownAtRestore int64
+	// acknowledged is the last write that etcd has acknowledged. It contains all earlier ones. The zero value: there was none.
+	acknowledged history.Position
 	// evenSince is since when an even number of members votes during a removal that could continue. Zero: it is odd, or the removal waits.
 	evenSince time.Time
 	// excluded is when each pod was excluded from the client Service last.
@@ -97,7 +99,7 @@ func (s *scenario) expectRolledOut() {
 func (s *scenario) checkSizes() {
 	for _, pod := range s.Objects.Pods {
 		process := s.Process(pod.UID)
-		if process.ClusterSize != 1 || !process.HasStore || pod.Deleting || len(s.Members) < 2 || s.invariants.reported[pod.UID] {
+		if process.ClusterSize != 1 || !process.HasStore || pod.Deleting || pod.Node == "" || len(s.Members) < 2 || s.invariants.reported[pod.UID] {
 			continue
 		}
 		if surge := s.Objects.State.Surge; surge.IsActive() && pod.UID == surge.Pod {
@@ -187,6 +189,7 @@ func (s *scenario) checkApply(manifest simulator.Manifest, p plan.Plan) {
 	s.checkFinalSnapshot(p)
 	s.checkRegistered(manifest)
 	s.checkVersion(manifest)
+	s.checkRecoveryBegins(p)
 	if before := s.Objects.State.ScaleIn; p.ScaleIn != nil && p.ScaleIn.Removing && !before.Removing && helper.IsStoreConfigured(s.Etcd) && !s.Objects.SnapshotAttempts.IsFresh(s.Now()) {
 		s.violated("members are removed without a verified snapshot")
 	}
@@ -352,6 +355,12 @@ func (s *scenario) checkStep(step plan.Step) func() {
 		s.checkExclusion(step)
 	case plan.MoveLeader:
 		s.checkMoveLeader(step)
+	case plan.RecoverData:
+		s.checkRecoverData(step)
+	case plan.ResumeJob:
+		if s.Objects.State.Recovery.Job == "" {
+			s.violated("Job %s is resumed, and it is not recorded that it may copy data", object)
+		}
 	case plan.CompactHistory:
 		s.checkCompaction(step)
 	case plan.DefragmentMember:

@@ -100,43 +100,34 @@ func waitForQuorum(v view, p plan.Plan) plan.Plan {
 	return inspectStoppedMembers(v, p)
 }
 
-// haltOnUnrecoverableQuorum stops if the data of so many members is lost that the other members are no quorum, even if all of them recover.
+// haltOnUnrecoverableQuorum stops if the data of so many members is lost that the other members are no quorum, even if all of them recover. It
+// states the options for a recovery, see beginRecovery.
 func haltOnUnrecoverableQuorum(v view, p plan.Plan) (plan.Plan, bool) {
-	var lost, left []string
-	for _, member := range v.members {
-		if loss := dataLostReason(v, member); loss != "" {
-			lost = append(lost, loss)
-		} else {
-			left = append(left, member.Name)
-		}
-	}
-	votes, mayRecover := quorumAfterLoss(v, len(left))
-	if len(lost) == 0 || mayRecover {
+	loss := quorumLossOf(v)
+	if loss == nil {
 		return p, false
 	}
 	survivors := "no data is left"
-	if len(left) > 0 {
-		survivors = "data of " + strings.Join(left, " and ") + " is left"
+	if len(loss.Left) > 0 {
+		survivors = "data of " + strings.Join(loss.Left, " and ") + " is left"
 	}
 	p.Stage = plan.StageQuorumLost
-	p.Reason = fmt.Sprintf("%s, and the quorum of %d cannot recover: %s; the operator changes nothing", v.quorumStatus(), etcdcluster.QuorumOf(votes), strings.Join(lost, "; "))
+	p.Reason = fmt.Sprintf("%s, and the quorum of %d cannot recover: %s; the operator changes nothing", v.quorumStatus(), etcdcluster.QuorumOf(loss.Votes), strings.Join(loss.Lost, "; "))
 	p.WaitsFor = fmt.Sprintf("a manual recovery (%s), or %s", survivors, recovery(v.etcd, v.o))
 
-	return p, true
+	return inspectStoppedMembers(v, withQuorumLoss(v, p, loss)), true
 }
 
 // quorumAfterLoss returns how many members vote, and whether those whose data is not lost may be a quorum. intact is the number of these
 // members.
 //
-// The recorded voting members decide, because the members that were started last may not vote yet. Members that joined may have been promoted
-// after that record. Without a record, all members vote, except during a scale-up: then it is not known whether the quorum is lost.
+// The recorded voting members decide, because the members that were started last may not vote yet. The extra member of a volume migration may not
+// either. Members that joined may have been promoted after that record. They count as voting members if their data is not lost. Without a record, all
+// members vote, except during a scale-up: then it is not known whether the quorum is lost.
 func quorumAfterLoss(v view, intact int) (votes int, mayRecover bool) {
-	if !v.hasScaleUpBegun() && !etcdcluster.IsQuorate(intact, v.size) {
-		return v.size, false
-	}
 	recorded := v.o.State.Evidence
 	if recorded == nil || len(recorded.Voters) == 0 {
-		return v.size, true
+		return v.size, v.hasScaleUpBegun() || etcdcluster.IsQuorate(intact, v.size)
 	}
 	lostVoters, promoted := 0, 0
 	for _, member := range v.members {
@@ -145,7 +136,7 @@ func quorumAfterLoss(v view, intact int) (votes int, mayRecover bool) {
 		switch {
 		case isVoter && !isIntact:
 			lostVoters++
-		case !isVoter && isIntact && hasJoined(member):
+		case !isVoter && isIntact && hasJoined(member) && !isLearner(v, member):
 			promoted++
 		}
 	}
@@ -153,6 +144,12 @@ func quorumAfterLoss(v view, intact int) (votes int, mayRecover bool) {
 	votes = len(recorded.Voters) + promoted
 
 	return votes, etcdcluster.IsQuorate(votes-lostVoters, votes)
+}
+
+// isLearner is true if a member reports that it is a learner, although all pods had time to form a quorum. It may have been promoted without its
+// knowledge, see bestMember.
+func isLearner(v view, m etcdcluster.Member) bool {
+	return m.Endpoint != nil && m.Endpoint.Reachable && m.Endpoint.Learner && !v.hasNewPod()
 }
 
 // isMember is true if the record is about the member. etcd publishes the name of a member after it has started.

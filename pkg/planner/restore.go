@@ -187,6 +187,8 @@ func planRestore(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.T
 		return planDiscard(etcd, o, now), true
 	case evaluation.verifies:
 		return planRestoreVerification(etcd, o), true
+	case phase == state.RestoreRecover && !evaluation.begins:
+		return planRecovery(etcd, o, now), true
 	case evaluation.begins:
 		return plan.Plan{
 			Stage: plan.StageRestore, Render: true, ClusterSize: o.State.Size, Restore: state.RestoreDiscard, Verified: evaluation.verified,
@@ -198,7 +200,7 @@ func planRestore(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.T
 	case isStopped(o) && (evaluation.unread != "" || evaluation.ignored != ""):
 		return holdWakeUp(evaluation), true
 	default:
-		return plan.Plan{}, false
+		return beginRecovery(etcd, o, now)
 	}
 }
 
@@ -223,7 +225,9 @@ func planDiscard(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.T
 
 		return p
 	}
-	if withdrawn := withdrawal(etcd, o, now); withdrawn != "" {
+	if withdrawn := withdrawal(etcd, o, now); withdrawn != "" && o.State.Recovery.IsActive() {
+		return repeatRecovery(p, o, withdrawn)
+	} else if withdrawn != "" {
 		p.Restore, p.PollMembers = state.RestoreNone, true
 		p.Reason = "the restore is withdrawn: " + withdrawn
 		p.WaitsFor = "this to be recorded"
@@ -240,6 +244,16 @@ func planDiscard(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.T
 	if len(o.Inspections) > 0 { // their pods use the claims
 		job := o.Inspections[0]
 		p.Reason = fmt.Sprintf("%s; Job %s, which has inspected a volume, is deleted", restored, job.Name)
+		if job.Deleting {
+			p.WaitsFor = "Job " + job.Name + " to be gone"
+		} else {
+			p.Step = plan.DeleteRestoreJob{Meta: plan.Meta{Object: job.Name, UID: job.UID}}
+		}
+
+		return p
+	}
+	if job := o.RecoveryJob; job.Exists && job.OwnerUID == etcd.UID { // its pod uses a claim
+		p.Reason = fmt.Sprintf("%s; Job %s, which has copied the data into the store, is deleted", restored, job.Name)
 		if job.Deleting {
 			p.WaitsFor = "Job " + job.Name + " to be gone"
 		} else {
@@ -269,6 +283,19 @@ func planDiscard(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.T
 	}
 
 	return thenStart(p, etcd, o)
+}
+
+// repeatRecovery copies the data of a recovery again. The members must not start again, because the store may have a history that they lack.
+func repeatRecovery(p plan.Plan, o etcdcluster.Observation, why string) plan.Plan {
+	recovery := o.State.Recovery
+	if recovery.Source == state.RecoverMembers && !claimWithUID(o, recovery.ClaimUID).Exists {
+		p.Reason = fmt.Sprintf("%s; claim %s, which has the data, is deleted", recovery, recovery.Claim)
+		p.WaitsFor = "the previous backup store in the spec: " + why
+
+		return p
+	}
+
+	return copyAgain(p, o, why)
 }
 
 // withdrawal is why a verified restore that has begun deletes nothing any more. Empty: it continues. Until the pods are gone, the members may

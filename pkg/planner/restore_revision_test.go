@@ -291,7 +291,7 @@ var _ = Describe("Traces of a restore that is verified by its revision", func() 
 		s.run()
 		s.expectDone()
 		Expect(s.Data.Revision).To(BeEquivalentTo(101))
-		Expect(s.steps).To(HaveKeyWithValue("InspectClaim", 1))
+		Expect(s.steps).To(HaveKeyWithValue("InspectClaim", 2), "once for the options, and once for the restore")
 	})
 
 	It("needs consent if the revision of a volume cannot be read", func() {

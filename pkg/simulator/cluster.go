@@ -112,6 +112,8 @@ type Cluster struct {
 	// spaceStep is the step whose call frees space, and spaceStartedAt when it began. Nil: there is no such call.
 	spaceStep      plan.Step
 	spaceStartedAt time.Time
+	// recovering is the step that has created the last Job of a recovery.
+	recovering plan.RecoverData
 	// isCompacted is true if the history of full databases was removed.
 	isCompacted bool
 	// statuses are the endpoint statuses of a real cluster, by member ID. They hold what the simulation does not change.

@@ -52,8 +52,8 @@ func (c *Cluster) execute(step plan.Step) error {
 		return c.changeClaim(step)
 	case plan.VerifyRestore:
 		c.Objects.RestoreVerification = etcdcluster.RestoreVerification{Exists: true, Name: step.Object, UID: c.uid("job"), OwnerUID: c.Etcd.UID, CreationTime: c.now}
-	case plan.InspectClaim:
-		return c.inspectClaim(step.Meta)
+	case plan.InspectClaim, plan.RecoverData, plan.ResumeJob:
+		return c.startJob(step)
 	case plan.DeleteRestoreJob:
 		c.deleteRestoreJob(step.Meta)
 	case plan.RetainVolume, plan.ReleaseVolume:
@@ -159,6 +159,9 @@ func (c *Cluster) deleteRestoreJob(meta plan.Meta) {
 	if c.Objects.RestoreVerification.Name == meta.Object {
 		c.Objects.RestoreVerification = etcdcluster.RestoreVerification{}
 	}
+	if c.Objects.RecoveryJob.Name == meta.Object {
+		c.Objects.RecoveryJob = etcdcluster.RecoveryJob{}
+	}
 	c.Objects.Inspections = slices.DeleteFunc(c.Objects.Inspections, func(job etcdcluster.ClaimInspection) bool { return job.Name == meta.Object })
 }
 
@@ -179,6 +182,18 @@ func (c *Cluster) changeReclaimPolicy(step plan.Step) error {
 	}
 
 	return c.setPolicy(plan.MetaOf(step), corev1.PersistentVolumeReclaimRetain, c.Etcd.UID)
+}
+
+// startJob creates a Job that uses the volume of a claim, or that stores data, or resumes it.
+func (c *Cluster) startJob(step plan.Step) error {
+	if recovery, is := step.(plan.RecoverData); is {
+		return c.createRecoveryJob(recovery)
+	}
+	if resume, is := step.(plan.ResumeJob); is {
+		return c.resumeRecoveryJob(resume.Meta)
+	}
+
+	return c.inspectClaim(plan.MetaOf(step))
 }
 
 // inspectClaim creates the Job that inspects the volume of a claim.

@@ -31,6 +31,8 @@ type Operator struct {
 	Cluster *Cluster
 	// Config is the part of the operator's configuration that decides how specs are resolved.
 	Config target.Config
+	// Start is when the operator began to reconcile. Zero: decisions do not consider it.
+	Start time.Time
 	// Render renders a target under a plan. Nil: engine.Render.
 	Render func(t target.Target, p plan.Plan, o etcdcluster.Observation) (engine.Rendered, error)
 	// Manifest returns what the simulation needs of a rendering. Nil: ManifestOf.
@@ -72,6 +74,9 @@ func (o *Operator) Reconcile() engine.Result {
 	if next := evidence.Next(o.Cluster.Objects.State.Evidence, o.Cluster.observeMembers(), o.Cluster.Now()); next != nil && !o.WithoutCare {
 		o.Cluster.Objects.State.Evidence = next
 	}
+	if next, changed := evidence.NextIncident(o.Cluster.Etcd, o.Cluster.observeMembers(), o.Cluster.Now()); changed && !o.WithoutCare {
+		o.Cluster.Objects.State.Incident = next
+	}
 	o.Cluster.reportSpace()
 	if !o.WithoutCare {
 		o.Cluster.compareData()
@@ -80,7 +85,7 @@ func (o *Operator) Reconcile() engine.Result {
 	if render == nil {
 		render = engine.Render
 	}
-	result := engine.Engine{Observer: o, Executor: o, Render: render, Config: o.Config, Clock: clusterClock{o.Cluster}}.Reconcile(context.Background(), etcd.DeepCopy())
+	result := engine.Engine{Observer: o, Executor: o, Render: render, Config: o.Config, Clock: clusterClock{o.Cluster}, Start: o.Start}.Reconcile(context.Background(), etcd.DeepCopy())
 	if result.EndsVerification {
 		o.Cluster.Objects.RestoreVerification.Recorded = true
 	}
@@ -270,8 +275,11 @@ func (o *Operator) Do(_ context.Context, run *engine.Run, step plan.Step, reason
 		executed = o.OnStep(run, step, reason)
 	}
 	err := o.Cluster.Execute(step)
-	if _, is := step.(plan.VerifyRestore); is && err == nil {
+	switch step.(type) { //nolint:gochecksumtype // others have no store
+	case plan.VerifyRestore:
 		o.Cluster.Objects.RestoreVerification.Store = run.Target.StoreRecord.String()
+	case plan.RecoverData:
+		o.Cluster.Objects.RecoveryJob.Store = run.Target.StoreRecord.String()
 	}
 	if executed != nil {
 		executed(err)
@@ -283,9 +291,11 @@ func (o *Operator) Do(_ context.Context, run *engine.Run, step plan.Step, reason
 	return err
 }
 
-// resolveForVerification resolves the store before the Job is created that verifies a restore.
+// resolveForVerification resolves the store before a Job is created that uses it.
 func (o *Operator) resolveForVerification(run *engine.Run, step plan.Step) error {
-	if _, is := step.(plan.VerifyRestore); !is {
+	switch step.(type) { //nolint:gochecksumtype // others use no store
+	case plan.VerifyRestore, plan.RecoverData:
+	default:
 		return nil
 	}
 

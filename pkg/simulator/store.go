@@ -171,7 +171,7 @@ func (c *Cluster) SetLeaseHolder(name string, id uint64) {
 
 // jobs ends the Jobs that verify a restore and that inspect volumes.
 func (c *Cluster) jobs() bool {
-	changed := c.restoreJob()
+	changed := c.endRecoveryJob() || c.restoreJob()
 	for i := range c.Objects.Inspections {
 		job := &c.Objects.Inspections[i]
 		if job.Failed || job.Result != nil {
@@ -184,7 +184,7 @@ func (c *Cluster) jobs() bool {
 		case volume.Member == 0 && volume.Data == history.Position{}:
 			job.Failed, job.Empty, job.Message = true, true, "no files"
 		default:
-			job.Result = &etcdcluster.Inspection{Revision: volume.Data.Revision, Keys: keysIn(volume.Data)}
+			job.Result = &etcdcluster.Inspection{Revision: volume.Data.Revision, Keys: keysIn(volume.Data), Log: c.logOf(volume)}
 		}
 	}
 

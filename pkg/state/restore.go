@@ -5,6 +5,7 @@
 package state
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -19,6 +20,8 @@ type RestorePhase string
 const (
 	// RestoreNone means that no restore is under way.
 	RestoreNone RestorePhase = ""
+	// RestoreRecover stops the members, and stores the chosen data of a cluster whose quorum is lost forever. Then RestoreDiscard begins.
+	RestoreRecover RestorePhase = "recover"
 	// RestoreDiscard stops the members, deletes their volumes and resets their Leases, including those of an interrupted restore.
 	RestoreDiscard RestorePhase = "discard"
 	// RestoreStart starts the first member alone, which restores. The others join it as learners.
@@ -37,6 +40,8 @@ type VerifiedRestore struct {
 	// AcceptedRevision is the revision that a user accepted. Known is higher than Revision, the revision of a volume is unknown, or the store may
 	// restore lost writes. 0: none of these applied.
 	AcceptedRevision int64 `json:"acceptedRevision,omitempty"`
+	// AcceptedBy is who accepts the loss, as in "a user accepts it". Empty: a user.
+	AcceptedBy string `json:"acceptedBy,omitempty"`
 	// Store is the location that the Job restored from, as Store.String names it. Empty: an earlier operator did not record it.
 	Store string `json:"store,omitempty"`
 	// At is when the operator compared them.
@@ -53,7 +58,7 @@ func (v *VerifiedRestore) String() string {
 		text += fmt.Sprintf(", and the highest known revision is %d", v.Known)
 	}
 	if v.AcceptedRevision > 0 {
-		text += fmt.Sprintf("; a user accepts revision %d", v.AcceptedRevision)
+		text += fmt.Sprintf("; %s accepts revision %d", cmp.Or(v.AcceptedBy, "a user"), v.AcceptedRevision)
 	}
 
 	return text

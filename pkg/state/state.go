@@ -15,8 +15,7 @@ import (
 )
 
 // State is the durable record of the operator about one Etcd. The zero value is the record of an Etcd that was never rendered. Names in JSON
-// never change. This key is reserved for a later version: incident. No other field may have the key
-// "stage": users search the annotation for it.
+// never change. No field may have the key "stage": users search the annotation for it.
 type State struct {
 	// Accepted is the generation that was accepted last. Nil: none.
 	Accepted *Accepted `json:"accepted,omitempty"`
@@ -59,6 +58,10 @@ type State struct {
 	FinalSnapshot *FinalSnapshot `json:"finalSnapshot,omitempty"`
 	// Evidence is what a quorum has confirmed about the data. Nil: nothing was recorded.
 	Evidence *Evidence `json:"evidence,omitempty"`
+	// Incident is what a quorum has confirmed after voting members had lost their data. Nil: none has, or all have been replaced.
+	Incident *Incident `json:"incident,omitempty"`
+	// Recovery is the recovery from a quorum that is lost forever. Nil: none is.
+	Recovery *Recovery `json:"recovery,omitempty"`
 	// Space is how the operator frees space in full databases, or when it did so last. Nil: no database was full.
 	Space *Space `json:"space,omitempty"`
 	// Inconsistency is a difference between the data of voting members. Nil: none was found, or the data is the same again.
@@ -87,10 +90,14 @@ type State struct {
 // The record of a volume migration has version 5. An operator without migrations would remove the extra member in the middle.
 // The record of different data has version 6. An operator without comparisons would let clients connect to the member with wrong data again, and would
 // delete the volume that is kept.
-const Version = 6
+// The record of a recovery from a lost quorum has version 7. An operator without recoveries would start members with data that is given up.
+const Version = 7
 
 // version returns the version with which the state is recorded.
 func (s State) version() int {
+	if s.Restore == RestoreRecover || s.Restore == RestoreDiscard && s.Recovery.IsActive() {
+		return 7
+	}
 	if s.Inconsistency != nil || slices.ContainsFunc(s.Retained, func(volume RetainedVolume) bool { return volume.Kept }) {
 		return 6
 	}
@@ -159,7 +166,7 @@ func decode(text string) (s State, err error) {
 
 // keys are the keys of the record.
 var keys = []string{
-	"version", "accepted", "replicas", "size", "started", "scale", "surge", "defaultUpdateStrategy", "migration", "podSize", "existing", "initialClusterToken", "tls", "rotation", "restore", "verified", "retained", "snapshot", "finalSnapshot", "evidence", "inconsistency", "space", "handBack", "etcdVersion",
+	"version", "accepted", "replicas", "size", "started", "scale", "surge", "defaultUpdateStrategy", "migration", "podSize", "existing", "initialClusterToken", "tls", "rotation", "restore", "verified", "retained", "snapshot", "finalSnapshot", "evidence", "incident", "recovery", "inconsistency", "space", "handBack", "etcdVersion",
 }
 
 // Encode returns the annotations that record the state. The annotation of the store is left out if Store is nil.

@@ -139,12 +139,39 @@ var _ = Describe("The record on the ManagedResource", func() {
 		Expect(state.Decode(encoded)).To(Equal(state.State{Retained: []state.RetainedVolume{volume}}))
 	})
 
-	It("keeps the keys of later versions of the operator", func() {
-		recorded, err := state.Decode(map[string]string{prefix + "state": `{"version":1,"size":3,"incident":{"revision":7}}`})
+	It("has a version that operators without recoveries refuse, from the choice until the volumes are discarded", func() {
+		recovering := state.State{Size: 3, Restore: state.RestoreRecover, Recovery: &state.Recovery{
+			LostAt: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Source: state.RecoverMembers, Token: "members-12345678", By: "a user", Revision: 7, Known: 7,
+		}}
+		encoded, err := recovering.Encode()
 		Expect(err).NotTo(HaveOccurred())
-		Expect(recorded).To(Equal(state.State{Size: 3, Unknown: map[string]json.RawMessage{"incident": json.RawMessage(`{"revision":7}`)}}))
+		Expect(encoded).To(HaveKeyWithValue(prefix+"state", `{"version":7,"size":3,"restore":"recover",`+
+			`"recovery":{"lostAt":"2026-01-02T03:04:05Z","source":"members","token":"members-12345678","by":"a user","revision":7,"known":7}}`))
+		Expect(state.Decode(encoded)).To(Equal(recovering))
+		recovering.Restore = state.RestoreDiscard
+		Expect(recovering.Encode()).To(HaveKeyWithValue(prefix+"state", HavePrefix(`{"version":7,`)), "an earlier operator could start the members again")
+		recovering.Restore, recovering.Recovery = state.RestoreStart, nil
+		Expect(recovering.Encode()).To(HaveKeyWithValue(prefix+"state", HavePrefix(`{"version":1,`)), "every operator with restores continues it")
+	})
+
+	It("contains what a quorum has confirmed after the loss of a member", func() {
+		lost := state.State{Incident: &state.Incident{
+			ClusterID: "7", Voters: []state.Voter{{Name: "main-0", ID: "a"}}, Lost: []state.LostVoter{{Voter: state.Voter{Name: "main-0", ID: "a"}, Claim: "claim", Deleted: true}},
+			Confirmed: []string{"b"}, At: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
+		}}
+		encoded, err := lost.Encode()
+		Expect(err).NotTo(HaveOccurred())
+		Expect(encoded).To(HaveKeyWithValue(prefix+"state", `{"version":1,"incident":{"clusterID":"7","voters":[{"name":"main-0","id":"a"}],`+
+			`"lost":[{"name":"main-0","id":"a","claim":"claim","deleted":true}],"confirmed":["b"],"at":"2026-01-02T03:04:05Z"}}`))
+		Expect(state.Decode(encoded)).To(Equal(lost))
+	})
+
+	It("keeps the keys of later versions of the operator", func() {
+		recorded, err := state.Decode(map[string]string{prefix + "state": `{"version":1,"size":3,"later":{"revision":7}}`})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(recorded).To(Equal(state.State{Size: 3, Unknown: map[string]json.RawMessage{"later": json.RawMessage(`{"revision":7}`)}}))
 		recorded.Size = 5
-		Expect(recorded.Encode()).To(HaveKeyWithValue(prefix+"state", MatchJSON(`{"version":1,"size":5,"incident":{"revision":7}}`)))
+		Expect(recorded.Encode()).To(HaveKeyWithValue(prefix+"state", MatchJSON(`{"version":1,"size":5,"later":{"revision":7}}`)))
 	})
 
 	It("knows the keys of all its fields", func() {
@@ -166,7 +193,7 @@ var _ = Describe("The record on the ManagedResource", func() {
 		Expect(err).To(HaveOccurred(), "nothing overwrites it")
 	},
 		Entry("if it cannot be read", `{"version":1,`, "state cannot be read, restore it"),
-		Entry("if a newer operator wrote it", `{"version":7,"size":3}`, "has version 7, and this operator reads versions up to 6"),
+		Entry("if a newer operator wrote it", `{"version":8,"size":3}`, "has version 8, and this operator reads versions up to 7"),
 	)
 
 	It("reports that the record of the store cannot be read", func() {

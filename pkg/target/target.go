@@ -46,6 +46,10 @@ type Config struct {
 	StoreTimeout time.Duration
 	// UpdateStrategy is the update strategy of Etcds whose spec and annotations have none. Empty: Restart.
 	UpdateStrategy druidv1alpha1.UpdateStrategy
+	// RecoveryDwellTime is how long a quorum must be lost forever before the operator recovers the cluster by a recovery policy.
+	RecoveryDwellTime time.Duration
+	// RecoveryMaxClusters is the largest number of clusters without a quorum with which it does.
+	RecoveryMaxClusters int
 	// EtcdHelper is the image of etcd-helper. It is not a default that an Etcd keeps: the helper has to be of the operator's version.
 	EtcdHelper EtcdHelper
 }
@@ -130,6 +134,7 @@ func ForLastAccepted(newest *Target, o etcdcluster.Observation, blocked bool) *T
 	}
 	etcd := newest.Stored.DeepCopy()
 	etcd.Generation, etcd.Spec = accepted.Generation, *accepted.Spec.DeepCopy()
+	etcd.Spec.RecoveryPolicy = newest.Stored.Spec.RecoveryPolicy // it changes no pod, and a user forbids a recovery with immediate effect
 	helper.RemoveOperationAnnotations(etcd)
 	delete(etcd.Annotations, druidv1alpha1.RestoreAnnotation)
 	if newest.problem != nil {

@@ -257,6 +257,14 @@ var _ = Describe("ForLastAccepted", func() {
 		Expect(t.Stored.Annotations).To(And(HaveLen(2), HaveKey("resources.druid.gardener.cloud/allow-unhealthy-pod-eviction"), HaveKey("druid.gardener.cloud/rotate-ca")))
 	})
 
+	It("has the recovery policy of the newest generation, which changes no pod", func() {
+		etcd, o := newest(), running()
+		etcd.Stored.Spec.RecoveryPolicy, o.State.Accepted.Spec.RecoveryPolicy = new(druidv1alpha1.RecoveryPolicyNever), new(druidv1alpha1.RecoveryPolicyAuto)
+		Expect(target.ForLastAccepted(etcd, o, true).Etcd.Spec.RecoveryPolicy).To(HaveValue(BeEquivalentTo("Never")))
+		etcd.Stored.Spec.RecoveryPolicy = nil
+		Expect(target.ForLastAccepted(etcd, o, true).Etcd.Spec.RecoveryPolicy).To(BeNil())
+	})
+
 	DescribeTable("returns nothing", func(change func(*etcdcluster.Observation)) {
 		o := running()
 		change(&o)

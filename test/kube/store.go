@@ -124,11 +124,7 @@ func (k *Cluster) restore(pod *corev1.Pod, volume string) {
 	}
 	k.etcd, k.history = fake.NewCluster(k.etcd.ID+1), newest.Position.Restored()
 	k.join(pod, volume, false)
-	for k.etcd.Revision() < newest.Position.Revision {
-		if err := k.etcd.Write(); err != nil {
-			panic(err)
-		}
-	}
+	k.etcd.SetRevision(newest.Position.Revision)
 }
 
 // checkStop checks that the store contains every revision before a pod of a healthy cluster is stopped.

@@ -109,6 +109,22 @@ var _ = Describe("The alerts", Ordered, ContinueOnFailure, func() {
 			series: []string{condition("Ready", "False", since(10, "1"))}, at: 16 * time.Minute,
 			firing: "EtcdQuorumLost", summary: "Etcd shoot--a/main has lost its quorum.",
 		}),
+		Entry("when a quorum is lost forever, and a user has to choose the data", scenario{
+			series: []string{conditionBecause("QuorumRecoverable", "False", "ChoiceRequired", since(10, "1"))}, at: 12 * time.Minute,
+			firing: "EtcdQuorumUnrecoverable", summary: "The quorum of Etcd shoot--a/main is lost forever, and the operator does not recover it by itself.",
+		}),
+		Entry("when a quorum is lost forever, and the recovery policy forbids a recovery", scenario{
+			series: []string{conditionBecause("QuorumRecoverable", "False", "RecoveryForbidden", since(10, "1"))}, at: 12 * time.Minute,
+			firing: "EtcdQuorumUnrecoverable", summary: "The quorum of Etcd shoot--a/main is lost forever, and the operator does not recover it by itself.",
+		}),
+		Entry("when the operator may not choose by itself", scenario{
+			series: []string{conditionBecause("QuorumRecoverable", "False", "RecoveryPending", since(10, "1"))}, at: 71 * time.Minute,
+			firing: "EtcdRecoveryStuck", summary: "The recovery of Etcd shoot--a/main from a lost quorum does not end.",
+		}),
+		Entry("when a recovery does not end", scenario{
+			series: []string{conditionBecause("QuorumRecoverable", "True", "Recovering", since(10, "1"))}, at: 71 * time.Minute,
+			firing: "EtcdRecoveryStuck", summary: "The recovery of Etcd shoot--a/main from a lost quorum does not end.",
+		}),
 		Entry("when the quorum is unknown", scenario{
 			series: []string{condition("Ready", "Unknown", since(10, "1"))}, at: 26 * time.Minute,
 			firing: "EtcdHealthUnknown", summary: "The health of Etcd shoot--a/main is unknown.",
@@ -262,6 +278,9 @@ var _ = Describe("The alerts", Ordered, ContinueOnFailure, func() {
 		Entry("for a hibernated cluster that never had data", []string{
 			members("0x360"), conditionBecause("FinalSnapshotTaken", "False", "NoDataToSnapshot", "1x360"),
 		}, 5*time.Hour),
+		Entry("for a recovery that the operator begins after its dwell time, and ends", []string{
+			conditionBecause("QuorumRecoverable", "False", "RecoveryPending", "1x10 stale"), conditionBecause("QuorumRecoverable", "True", "Recovering", "_x11 1x10 stale"),
+		}, 2*time.Hour),
 		Entry("for members that are unreachable for ten minutes", []string{condition("Ready", "Unknown", "1x10 stale")}, 30*time.Minute),
 		Entry("for a member that restarts", []string{condition("AllMembersReady", "False", "1x20 stale")}, 40*time.Minute),
 		Entry("for an unknown cluster ID while members start", []string{condition("ClusterIDMismatch", "Unknown", "1x360")}, 5*time.Hour),

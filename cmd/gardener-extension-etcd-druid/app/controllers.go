@@ -103,6 +103,9 @@ func (o *Options) addEtcd(ctx context.Context, mgr manager.Manager) error {
 			LocalStoreRoots: localStoreRoots(o.Config.LocalStore, shared.Gardener),
 			StoreTimeout:    o.Config.Controllers.Etcd.StoreTimeout.Duration,
 			UpdateStrategy:  o.Config.Controllers.Etcd.DefaultUpdateStrategy,
+
+			RecoveryDwellTime:   o.Config.Controllers.Etcd.Recovery.DwellTime.Duration,
+			RecoveryMaxClusters: *o.Config.Controllers.Etcd.Recovery.MaxClusters,
 		},
 		Observer: shared,
 		Gardener: shared.Gardener,

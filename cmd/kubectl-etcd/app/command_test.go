@@ -52,7 +52,7 @@ var _ = Describe("The command line", func() {
 	It("completes its commands", func() {
 		code, text := run("__complete", "")
 		Expect(code).To(Equal(0))
-		for _, command := range strings.Fields("status plan why adopt logs ctl snapshot compact defrag reconcile suspend resume protect unprotect report hibernate wake rotate-ca restore accept-revision replace-volume release-store skip-final-snapshot require-final-snapshot disable-peer-tls") {
+		for _, command := range strings.Fields("status plan why adopt logs ctl snapshot compact defrag reconcile suspend resume protect unprotect report hibernate wake rotate-ca restore recover accept-revision replace-volume release-store skip-final-snapshot require-final-snapshot disable-peer-tls") {
 			Expect("\n" + text).To(ContainSubstring("\n" + command + "\t"))
 		}
 	})

@@ -5,9 +5,16 @@
 package app
 
 import (
+	"bufio"
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"maps"
+	"regexp"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
@@ -20,6 +27,7 @@ import (
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
 )
 
 // protectionTimeout is how long the plugin waits until the API server has observed that the protection is disabled.
@@ -65,6 +73,53 @@ func (p *plugin) restoreCommand() *cobra.Command {
 		})
 	command.Flags().BoolVar(&unverified, "unverified", false, "verify neither the store nor revisions: with an empty store, the result is an empty cluster")
 	command.Flags().Int64Var(&revision, "accept-revision", 0, "the lowest revision that the store must restore; all later writes are lost")
+
+	return command
+}
+
+// recoveryToken matches the token of an option in the condition QuorumRecoverable.
+var recoveryToken = regexp.MustCompile(`token (([a-z]+)-[0-9a-f]{8})`)
+
+func (p *plugin) recoverCommand() *cobra.Command {
+	option := ""
+	command := p.etcdCommand("recover", "Recover a cluster whose quorum is lost forever",
+		"Print from which data the operator can recover a cluster whose quorum is lost forever, with the loss of each option, and\n"+
+			"read a choice. The operator stops all members, and copies the data into the backup store before it deletes anything.",
+		func(ctx context.Context, session *session, etcd *druidv1alpha1.Etcd) error {
+			condition := conditions.Find(etcd.Status.Conditions, druidv1alpha1.ConditionTypeQuorumRecoverable)
+			if condition == nil {
+				return fmt.Errorf("etcd %s has no condition %s: its quorum is not lost forever", etcd.Name, druidv1alpha1.ConditionTypeQuorumRecoverable)
+			}
+			if _, err := fmt.Fprintln(p.Out, condition.Message); err != nil {
+				return err
+			}
+			if condition.Reason == druidv1alpha1.ReasonRecoveryForbidden {
+				return fmt.Errorf("etcd %s has the recovery policy Never: set spec.recoveryPolicy to Ask to choose an option", etcd.Name)
+			}
+			tokens := map[string]string{}
+			for _, match := range recoveryToken.FindAllStringSubmatch(condition.Message, -1) {
+				tokens[match[2]] = match[1]
+			}
+			names := slices.Sorted(maps.Keys(tokens))
+			if option == "" && len(names) > 0 {
+				_, _ = fmt.Fprintf(p.Out, "Recover from (%s, or nothing to stop): ", strings.Join(names, ", "))
+				line, err := bufio.NewReader(p.In).ReadString('\n')
+				if err != nil && !errors.Is(err, io.EOF) {
+					return err
+				}
+				option = strings.TrimSpace(line)
+			}
+			if option == "" {
+				return nil
+			}
+			token, found := tokens[option]
+			if !found {
+				return usageError{fmt.Errorf("option %q is not possible: the possible options are %q", option, names)}
+			}
+
+			return p.requested(session.annotate(ctx, etcd, map[string]string{druidv1alpha1.RecoverAnnotation: token}), etcd)
+		})
+	command.Flags().StringVar(&option, "option", "", "the data to recover from, members or store, without a question")
 
 	return command
 }

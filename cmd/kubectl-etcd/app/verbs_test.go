@@ -74,6 +74,36 @@ var _ = Describe("The verbs of an Etcd", func() {
 		Entry("an invalid selector", "--selector: ", "status", "-l", "=="),
 	)
 
+	DescribeTable("recover a cluster whose quorum is lost forever", func(ctx SpecContext, expected string, code int, output string, args ...string) {
+		etcd := etcdOf(3, notReady, notReady, notReady)
+		etcd.Status.Conditions = []druidv1alpha1.Condition{{Type: "QuorumRecoverable", Status: "False", Reason: "ChoiceRequired",
+			Message: "Choose. members (token members-0123abcd): the data. store (not possible: it is empty): the snapshots"}}
+		server := newFakeServer(etcd)
+		got, text := server.run(ctx, args...)
+		Expect(got).To(Equal(code), text)
+		Expect(text).To(And(ContainSubstring("members (token members-0123abcd): the data"), ContainSubstring(output)))
+		Expect(server.Get(ctx, client.ObjectKeyFromObject(etcd), etcd)).To(Succeed())
+		Expect(etcd.Annotations["druid.gardener.cloud/recover"]).To(Equal(expected))
+	},
+		Entry("from its members", "members-0123abcd", 0, "Requested", "recover", "main", "--option=members"),
+		Entry("not without an answer", "", 0, "Recover from (members, or nothing to stop)", "recover", "main"),
+		Entry("not from data that is not possible", "", 2, `the possible options are ["members"]`, "recover", "main", "--option=store"),
+	)
+
+	It("recover no cluster whose recovery policy forbids it", func(ctx SpecContext) {
+		etcd := etcdOf(3, notReady, notReady, notReady)
+		etcd.Status.Conditions = []druidv1alpha1.Condition{{Type: "QuorumRecoverable", Status: "False", Reason: "RecoveryForbidden", Message: "The recovery policy is Never. members: the data"}}
+		code, text := newFakeServer(etcd).run(ctx, "recover", "main")
+		Expect(code).To(Equal(1))
+		Expect(text).To(ContainSubstring("set spec.recoveryPolicy to Ask"))
+	})
+
+	It("recover no other cluster", func(ctx SpecContext) {
+		code, text := newFakeServer(etcdOf(3, ready, ready, ready)).run(ctx, "recover")
+		Expect(code).To(Equal(1))
+		Expect(text).To(ContainSubstring("its quorum is not lost forever"))
+	})
+
 	It("require final snapshots again", func(ctx SpecContext) {
 		etcd := etcdOf(1, ready)
 		etcd.Annotations = map[string]string{"druid.gardener.cloud/skip-final-snapshot": ""}

@@ -121,6 +121,27 @@ func restoreDrillFor(options []func(*druidv1alpha1.Etcd)) *batchv1.Job {
 	}, compaction.LiveHash{Revision: 4711, CompactRevision: 4000, Hash: 3111287368})
 }
 
+func recoveryFor(options []func(*druidv1alpha1.Etcd)) *batchv1.Job {
+	return recoveryJobFor(options, compaction.RecoveryData{
+		Claim: &compaction.InspectedClaim{Name: "test-test-1", UID: "claim-uid", Ordinal: 1}, MinRevision: 4711, Token: "members-12345678",
+	})
+}
+
+func storeRecoveryFor(options []func(*druidv1alpha1.Etcd)) *batchv1.Job {
+	return recoveryJobFor(options, compaction.RecoveryData{MinRevision: 4711, Bump: 1_000_000_000, Token: "store-12345678"})
+}
+
+func recoveryJobFor(options []func(*druidv1alpha1.Etcd), data compaction.RecoveryData) *batchv1.Job {
+	GinkgoHelper()
+	etcd := fixture.Etcd(options...)
+	store, errs := backupstore.FromSpec(*etcd.Spec.Backup.Store, etcd.Namespace, etcd.Name, field.NewPath("spec"))
+	Expect(errs).To(BeEmpty())
+
+	return compaction.RecoveryJob(compaction.Values{
+		Etcd: etcd, Store: store, Node: "n2", Image: "example.com/etcd-backup-restore:v2", HelperImage: "example.com/operator:v1", Deadline: 3 * time.Hour,
+	}, data)
+}
+
 func manifest(job *batchv1.Job) string {
 	GinkgoHelper()
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(job)
@@ -141,6 +162,8 @@ var jobs = []struct {
 	{"testdata", "etcd-snapshot-compaction-job", func(options []func(*druidv1alpha1.Etcd)) *batchv1.Job { return jobFor(options) }, goldenCases()},
 	{"testdata/restore-verification", "etcd-restore-verification-job", restoreVerificationFor, goldenCases()},
 	{"testdata/restore-drill", "etcd-restore-drill-job", restoreDrillFor, goldenCases()},
+	{"testdata/recovery", "etcd-recovery-job", recoveryFor, goldenCases()},
+	{"testdata/recovery-store", "etcd-recovery-job", storeRecoveryFor, goldenCases()},
 	{"testdata/inspection", "etcd-inspection-job", inspectionFor, []goldenCase{
 		{"non-root", nil, podsecurityapi.LevelRestricted},
 		{"run-as-root", []func(*druidv1alpha1.Etcd){func(etcd *druidv1alpha1.Etcd) { etcd.Spec.RunAsRoot = new(true) }}, podsecurityapi.LevelBaseline},
@@ -222,6 +245,28 @@ var _ = Describe("The Job of a restore drill", func() {
 		}
 		Expect(compaction.DrillErrors(store(fixture.WithLocalStore()), path)).To(BeEmpty())
 		Expect(compaction.DrillErrors(store(fixture.WithStore("gcp"), withoutSecret), path)).To(ConsistOf(HaveField("Field", "spec.backup.store.secretRef")))
+	})
+})
+
+var _ = Describe("The Job of a recovery", func() {
+	It("should read the volume only, and give the credentials of the store only to the containers of the sidecar", func() {
+		for _, pod := range []corev1.PodSpec{recoveryFor(goldenCases()[0].options).Spec.Template.Spec, storeRecoveryFor(goldenCases()[0].options).Spec.Template.Spec} {
+			for _, container := range append(pod.InitContainers, pod.Containers...) {
+				for _, mount := range container.VolumeMounts {
+					if container.Name == "extract" {
+						Expect(mount.Name).NotTo(Equal("etcd-backup-secret"))
+					}
+					Expect(mount.Name != "test" || mount.ReadOnly).To(BeTrue())
+				}
+			}
+		}
+	})
+
+	It("should not call the API server", func() {
+		pod := recoveryFor(goldenCases()[0].options).Spec.Template
+		Expect(pod.Labels).NotTo(HaveKey("networking.gardener.cloud/to-runtime-apiserver"))
+		Expect(pod.Spec.AutomountServiceAccountToken).To(HaveValue(BeFalse()))
+		Expect(pod.Spec.Volumes).NotTo(ContainElement(HaveField("VolumeSource.Projected", Not(BeNil()))))
 	})
 })
 

@@ -5,7 +5,7 @@
 // Package compaction renders the Job that compacts the snapshots of one Etcd. The Job restores the newest full snapshot and
 // all later delta snapshots into an embedded etcd. It writes the result to the store as a new full snapshot. The Job that
 // verifies a restore runs only the first half, inspects the result, and writes nothing. Another Job inspects the volume of a
-// member. The Job of a restore drill compares the snapshots with the live cluster, and with what the sidecar restores from them.
+// member. The Job of a recovery copies its data into the store. The Job of a restore drill compares the snapshots with the live cluster, and with what the sidecar restores from them.
 //
 // What may not live here: clients, clocks, and the decision when a Job runs.
 package compaction
@@ -105,6 +105,7 @@ type kind struct {
 var (
 	compactor           = kind{helper.CompactionJobName, druidv1alpha1.ComponentNameSnapshotCompactionJob}
 	restoreVerification = kind{helper.RestoreVerificationJobName, druidv1alpha1.ComponentNameRestoreVerificationJob}
+	recovery            = kind{helper.RecoveryJobName, druidv1alpha1.ComponentNameRecoveryJob}
 	restoreDrill        = kind{helper.RestoreDrillJobName, druidv1alpha1.ComponentNameRestoreDrillJob}
 )
 

@@ -27,11 +27,20 @@ func (r *Reconciler) recordEvidence(ctx context.Context, etcd *druidv1alpha1.Etc
 		return nil
 	}
 	next := evidence.Next(o.State.Evidence, *o, r.Clock.Now())
-	if next == nil {
+	incident, isOther := evidence.NextIncident(etcd, *o, r.Clock.Now())
+	if next == nil && !isOther {
 		return nil
 	}
+	change := func(s *state.State) {
+		if next != nil {
+			s.Evidence = next
+		}
+		if isOther {
+			s.Incident = incident
+		}
+	}
 
-	return r.record(ctx, etcd, o, func(s *state.State) { s.Evidence = next })
+	return r.record(ctx, etcd, o, change)
 }
 
 // canRecord is true if the observed ManagedResource may have a record.

@@ -7,6 +7,7 @@ package etcd_test
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"time"
 
@@ -80,6 +81,18 @@ var _ = Describe("An operator that crashes at any of its writes", func() {
 			given:      []func(*kube.Cluster){three, loseQuorum},
 			when:       requestRestore("1"),
 			then:       isRestored(1),
+		}),
+		Entry("after a crash during the recovery of a cluster from its remaining member, as a user chooses", crashCase{
+			unplanned: true,
+			given:     []func(*kube.Cluster){three, loseQuorum, wait},
+			when:      chooseOption("members"),
+			then:      isRecovered(1_000_000_002, 3),
+		}),
+		Entry("after a crash during the recovery of a cluster from its store, as a user chooses", crashCase{
+			unplanned: true,
+			given:     []func(*kube.Cluster){three, loseQuorum, wait},
+			when:      chooseOption("store"),
+			then:      isRecovered(1_000_000_001, 2),
 		}),
 		Entry("after a crash while it releases the volumes with the data before a restore", crashCase{
 			given: []func(*kube.Cluster){three, loseNodes, requestRestore("")},
@@ -253,6 +266,38 @@ func requestRestore(accepted string) func(*kube.Cluster) {
 			metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, "druid.gardener.cloud/accept-revision", accepted)
 		}
 		must(k.Client(nil).Update(context.Background(), etcd))
+	}
+}
+
+// wait lets the pods become older than members may take to start.
+func wait(k *kube.Cluster) { k.Clock.Step(5 * time.Minute) }
+
+// chooseOption chooses the option with the source in the condition of the Etcd.
+func chooseOption(source string) func(*kube.Cluster) {
+	return func(k *kube.Cluster) {
+		etcd := k.EtcdObject().DeepCopy()
+		for _, condition := range etcd.Status.Conditions {
+			if condition.Type == druidv1alpha1.ConditionTypeQuorumRecoverable {
+				metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, "druid.gardener.cloud/recover", regexp.MustCompile(source+"-[0-9a-f]{8}").FindString(condition.Message))
+			}
+		}
+		must(k.Client(nil).Update(context.Background(), etcd))
+	}
+}
+
+// isRecovered expects a cluster of three members with the revision, after as many Jobs.
+func isRecovered(revision int64, jobsCreated int) func(*kube.Cluster) {
+	return func(k *kube.Cluster) {
+		GinkgoHelper()
+		succeeded(3, 10)(k)
+		Expect(k.JobsCreated).To(Equal(jobsCreated), "created Jobs")
+		Expect(k.EtcdObject().Annotations).NotTo(HaveKey("druid.gardener.cloud/recover"))
+		Expect(k.EtcdObject().Status.Conditions).NotTo(ContainElement(HaveField("Type", druidv1alpha1.ConditionTypeQuorumRecoverable)))
+		record := fixture.Record(find(k, "druid-"+k.Etcd.Name, &resourcesv1alpha1.ManagedResource{}))
+		Expect(record.Retained).To(HaveLen(3), "the volumes stay until the restored cluster has a full snapshot")
+		Expect(record.Recovery).To(BeNil())
+		Expect(k.EtcdCluster().ID).To(BeEquivalentTo(0xc2), "it is another cluster")
+		Expect(k.EtcdCluster().Revision()).To(BeEquivalentTo(revision))
 	}
 }
 

@@ -186,6 +186,7 @@ func (r *execution) write(ctx context.Context, run *engine.Run, desired desiredR
 	}
 	if written {
 		r.announceWithdrawal(run)
+		r.announceRecovery(run)
 	}
 	if !isNew || !written {
 		return false, nil

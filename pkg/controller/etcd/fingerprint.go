@@ -52,6 +52,7 @@ func fingerprintOf(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) string {
 	writeGardener(hash, o.Gardener)
 	writeMembers(hash, etcd.Spec.Replicas, o.Etcd)
 	write(hash, o.RestoreVerification.Exists, o.RestoreVerification.Recorded, o.RestoreVerification.Succeeded, o.RestoreVerification.Failed, o.SnapshotAttempts.Running, o.SnapshotAttempts.Verified != nil, o.Defragmentation)
+	writeRecovery(hash, o)
 	writeSpace(hash, o)
 	for _, failure := range o.Failures {
 		write(hash, "failure", failure.Section)
@@ -65,7 +66,8 @@ func write(to io.Writer, facts ...any) { _, _ = fmt.Fprintf(to, "%#v\n", facts) 
 // writeRequest writes what the user requests.
 func writeRequest(to io.Writer, etcd *druidv1alpha1.Etcd) {
 	write(to, "etcd", etcd.UID, etcd.Generation, etcd.DeletionTimestamp != nil, helper.IsReconcileRequested(etcd), helper.IsSuspended(etcd), skipsFinalSnapshot(etcd),
-		etcd.Annotations[druidv1alpha1.RotateCAAnnotation], etcd.Annotations[druidv1alpha1.RestoreAnnotation], etcd.Annotations[druidv1alpha1.AcceptRevisionAnnotation])
+		etcd.Annotations[druidv1alpha1.RotateCAAnnotation], etcd.Annotations[druidv1alpha1.RestoreAnnotation], etcd.Annotations[druidv1alpha1.AcceptRevisionAnnotation],
+		etcd.Annotations[druidv1alpha1.RecoverAnnotation])
 }
 
 // writeOwned writes how far the ManagedResource and the StatefulSet are.
@@ -113,6 +115,13 @@ func writeGardener(to io.Writer, gardener etcdcluster.Gardener) {
 	for _, secret := range gardener.StoreSecrets {
 		write(to, "storesecret", secret)
 	}
+}
+
+// writeRecovery writes how far the recovery from a lost quorum is.
+func writeRecovery(to io.Writer, o etcdcluster.Observation) {
+	job, recorded := o.RecoveryJob, ptr.Deref(o.State.Recovery, state.Recovery{})
+	write(to, "recovery", job.Exists, job.Deleting, job.Failed, job.Result != nil, o.State.Recovery != nil, recorded.Source, recorded.Claim, recorded.Job, recorded.Stored != nil,
+		recorded.Withdrawn != "")
 }
 
 // writeSpace writes how far the operator is with full databases. The alarms are those of members, which a hostile Etcd chooses.

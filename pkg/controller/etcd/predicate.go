@@ -20,7 +20,7 @@ import (
 )
 
 // requestAnnotations are the annotations of an Etcd that request an operation by their value.
-var requestAnnotations = []string{druidv1alpha1.RotateCAAnnotation, druidv1alpha1.RestoreAnnotation, druidv1alpha1.AcceptRevisionAnnotation}
+var requestAnnotations = []string{druidv1alpha1.RotateCAAnnotation, druidv1alpha1.RestoreAnnotation, druidv1alpha1.AcceptRevisionAnnotation, druidv1alpha1.RecoverAnnotation}
 
 // etcdChanged passes the events of an Etcd that can change what has to be done. Gardener's own predicates are of no use
 // here: they know only one of the two operation annotations. They also read the last operation through an interface that an
@@ -108,11 +108,12 @@ func leaseChanged() predicate.Predicate {
 	}
 }
 
-// restoreJobEnded passes the end and the deletion of Jobs that verify a restore or inspect a volume.
+// restoreJobEnded passes the end and the deletion of Jobs that verify a restore, inspect a volume, or store the data of a recovery.
 func restoreJobEnded() predicate.Predicate {
 	isOfRestore := predicate.NewPredicateFuncs(func(job client.Object) bool {
 		component := job.GetLabels()[druidv1alpha1.LabelComponentKey]
-		return component == druidv1alpha1.ComponentNameRestoreVerificationJob || component == druidv1alpha1.ComponentNameInspectionJob
+		return component == druidv1alpha1.ComponentNameRestoreVerificationJob || component == druidv1alpha1.ComponentNameInspectionJob ||
+			component == druidv1alpha1.ComponentNameRecoveryJob
 	})
 	ended := predicate.Funcs{
 		CreateFunc:  func(event.CreateEvent) bool { return false },

@@ -8,6 +8,8 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -79,6 +81,9 @@ type Reconciler struct {
 	// Space runs the calls that free space in databases.
 	Space *calls.Runner[etcdcluster.SpaceCall]
 
+	// start is when the first reconciliation began. A Reconciler of another leader has its own.
+	start     time.Time
+	startOnce sync.Once
 	// operations are those that have not ended, for the metrics.
 	operations operations
 	// guard slows down Etcds whose reconciliations write or conflict without effect.
@@ -94,6 +99,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	recorded, acts := writeguard.Record(ctx)
 	result, err := r.reconcile(recorded, req)
 	return r.brake(ctx, req.NamespacedName, acts, result, err)
+}
+
+// started returns when the first reconciliation began.
+func (r *Reconciler) started() time.Time {
+	r.startOnce.Do(func() { r.start = r.Clock.Now() })
+	return r.start
 }
 
 // reconcile is Reconcile without the guard. It returns conflicts as they are.
@@ -116,7 +127,9 @@ func (r *Reconciler) reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 
 	execution := &execution{Reconciler: r, issued: map[target.Source]*issued{}}
-	result := engine.Engine{Observer: execution, Executor: execution, Render: engine.Render, Config: r.Config, Clock: r.Clock}.Reconcile(ctx, etcd)
+	result := engine.Engine{
+		Observer: execution, Executor: execution, Render: engine.Render, Config: r.Config, Clock: r.Clock, Start: r.started(),
+	}.Reconcile(ctx, etcd)
 	if engine.IsInterrupted(result.Err) {
 		return reconcile.Result{}, result.Err
 	}

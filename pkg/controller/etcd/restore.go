@@ -24,6 +24,7 @@ import (
 var ignoredReason = map[string]string{
 	druidv1alpha1.RotateCAAnnotation:       "RotationIgnored",
 	druidv1alpha1.AcceptRevisionAnnotation: "RevisionIgnored",
+	druidv1alpha1.RecoverAnnotation:        "RecoveryIgnored",
 }
 
 // consume removes the annotations of consumed requests from an Etcd in memory. True: it removed one. Ignored requests of a restore are left:

@@ -88,8 +88,14 @@ func restoreVerificationJob(etcd *druidv1alpha1.Etcd) *batchv1.Job {
 	return &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: etcd.Namespace, Name: helper.RestoreVerificationJobName(etcd)}}
 }
 
-// createRestoreJob creates a Job that reads a revision before a restore.
+// createRestoreJob creates a Job that reads a revision before a restore, or one that stores data before it, or resumes that.
 func (r *execution) createRestoreJob(ctx context.Context, run *engine.Run, step plan.Step, reason string) error {
+	if recovery, is := step.(plan.RecoverData); is {
+		return r.storeRecovery(ctx, run, recovery)
+	}
+	if _, is := step.(plan.ResumeJob); is {
+		return r.resumeJob(ctx, run, step, reason)
+	}
 	if inspect, is := step.(plan.InspectClaim); is {
 		return r.inspectClaim(ctx, run, inspect, reason)
 	}

@@ -55,9 +55,11 @@ func (r *Reconciler) setStatus(ctx context.Context, next *druidv1alpha1.Etcd, o 
 	updated := conditions.Find(next.Status.Conditions, druidv1alpha1.ConditionTypeAllMembersUpdated)
 	store := conditions.Find(next.Status.Conditions, druidv1alpha1.ConditionTypeStoreResolved)
 	scale := conditions.Find(next.Status.Conditions, druidv1alpha1.ConditionTypeScaleOperationComplete)
+	recoverable := conditions.Find(next.Status.Conditions, druidv1alpha1.ConditionTypeQuorumRecoverable)
 	if run.Observed {
 		updated = r.setObserved(run, next)
 		scale = conditions.ScaleOperationComplete(r.inputOf(o.Current(), next))
+		recoverable = r.quorumRecoverable(o)
 	}
 	final := conditions.Find(next.Status.Conditions, druidv1alpha1.ConditionTypeFinalSnapshotTaken)
 	for _, run := range []*engine.Run{o.Newest, o.Accepted} {
@@ -70,7 +72,7 @@ func (r *Reconciler) setStatus(ctx context.Context, next *druidv1alpha1.Etcd, o 
 			store = conditions.StoreResolved(run.Target.Etcd, *run.Target.StoreResolution)
 		}
 	}
-	return r.setConditions(&next.Status, o, updated, store, final, scale)
+	return r.setConditions(&next.Status, o, updated, store, final, scale, recoverable)
 }
 
 // setConditions writes the conditions of this controller and returns whether Progressing changed.

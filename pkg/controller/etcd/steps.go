@@ -10,7 +10,6 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -66,10 +65,10 @@ func (r *execution) do(ctx context.Context, run *engine.Run, step plan.Step, rea
 		return r.updatePeerURLs(ctx, run, step, reason)
 	case plan.ResizeClaim, plan.ReplaceClaim, plan.DeleteClaim:
 		return r.changeClaim(ctx, etcd, step, reason)
-	case plan.VerifyRestore, plan.InspectClaim:
+	case plan.VerifyRestore, plan.InspectClaim, plan.RecoverData, plan.ResumeJob:
 		return r.createRestoreJob(ctx, run, step, reason)
 	case plan.DeleteRestoreJob:
-		return r.deleteObject(ctx, &batchv1.Job{ObjectMeta: objectMeta(etcd, step)}, preconditionsOf(step), client.PropagationPolicy(metav1.DeletePropagationBackground))
+		return r.deleteRestoreJob(ctx, etcd, step)
 	case plan.RetainVolume, plan.ReleaseVolume:
 		return r.changeReclaimPolicy(ctx, etcd, step, reason)
 	case plan.ResetLease:

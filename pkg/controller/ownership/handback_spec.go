@@ -179,6 +179,8 @@ func membersChange(s state.State) string {
 	switch {
 	case s.Existing != nil && s.Existing.Voters > 0:
 		return "the removal of the members of the joined cluster is not complete"
+	case s.Restore != state.RestoreNone:
+		return "its restore or its recovery from a lost quorum is not complete"
 	case s.Migration != nil:
 		return "the volumes of its members are being replaced"
 	case s.ScaleIn != nil:

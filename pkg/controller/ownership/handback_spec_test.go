@@ -158,6 +158,9 @@ var _ = Describe("CheckSettled", func() {
 		}),
 		Entry("a rolling update", "updated", func() { etcd.Status.Conditions[0].Status = "False" }),
 		Entry("manifests that are not applied", "applied", func() { o.ManagedResource.Applied.Status = "False" }),
+		Entry("the recovery of a hibernated cluster", "its recovery from a lost quorum is not complete", func() {
+			etcd.Spec.Replicas, o.State.Restore = 0, state.RestoreRecover
+		}),
 		Entry("a rotation of the CAs", "rotated", func() { o.State.Rotation = &state.Rotation{Stage: state.StagePrepared} }),
 	)
 })

@@ -124,6 +124,17 @@ func (c *Cluster) SetPeerURLs(id uint64, urls ...string) {
 	c.change(func() { c.find(id).PeerURLs = urls })
 }
 
+// SetRevision sets the revision of a cluster that was restored.
+func (c *Cluster) SetRevision(revision int64) { c.change(func() { c.revision = revision }) }
+
+// Term returns the term of the last election.
+func (c *Cluster) Term() uint64 {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+
+	return c.term
+}
+
 // Members returns the member list, including stopped members.
 func (c *Cluster) Members() []etcdcluster.ListedMember {
 	c.lock.Lock()

@@ -35,6 +35,11 @@ func (p Position) Restored() Position {
 	return Position{branch: &branch{from: p}, Revision: max(p.Revision, 1)}
 }
 
+// Bumped returns the position of a database that was restored from this position with a higher revision.
+func (p Position) Bumped(by int64) Position {
+	return Position{branch: &branch{from: p}, Revision: p.Revision + by}
+}
+
 // IsZero is true for the position that contains no write and belongs to no database.
 func (p Position) IsZero() bool { return p.branch == nil }
 

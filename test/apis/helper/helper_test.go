@@ -221,6 +221,22 @@ var _ = Describe("Defaults", func() {
 		Entry("of the operator with an unknown annotation", "Surge", "Recreate", "", true),
 	)
 
+	DescribeTable("of the recovery policy", func(annotation, spec, expected string) {
+		etcd := fixture.Etcd()
+		if annotation != "" {
+			etcd.Annotations = map[string]string{"druid.gardener.cloud/recovery-policy": annotation}
+		}
+		if spec != "" {
+			etcd.Spec.RecoveryPolicy = new(druidv1alpha1.RecoveryPolicy(spec))
+		}
+		Expect(helper.RecoveryPolicy(etcd)).To(BeEquivalentTo(expected))
+	},
+		Entry("without any", "", "", "Ask"),
+		Entry("of the annotation", "AutoIfNoLoss", "", "AutoIfNoLoss"),
+		Entry("of the spec before that of the annotation", "Auto", "Never", "Never"),
+		Entry("with an unknown annotation", "Always", "", "Ask"),
+	)
+
 	It("take the place of what is unset", func() {
 		etcd := fixture.Etcd()
 		Expect([]int32{helper.ClientPort(etcd), helper.PeerPort(etcd), helper.WrapperPort(etcd), helper.BackupPort(etcd)}).

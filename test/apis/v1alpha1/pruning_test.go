@@ -46,6 +46,7 @@ var _ = Describe("Pruning", func() {
 			"spec.etcd.updateStrategy",
 			"spec.etcd.version",
 			"spec.pvcRetentionPolicy",
+			"spec.recoveryPolicy",
 			"spec.store",
 			"spec.tlsClientSecret",
 			"spec.tlsServerSecret",

@@ -37,6 +37,7 @@ var _ = Describe("ValidateEtcd", func() {
 		Entry("TLS switched on with references", fixture.WithTLS(), func(e *druidv1alpha1.Etcd) { e.Spec.Etcd.EnableTLS = new(true) }),
 		Entry("TLS of the sidecar alone where the cluster already ran so", fixture.WithBackupTLS(),
 			func(e *druidv1alpha1.Etcd) { e.Status.ObservedGeneration = new(int64(1)) }),
+		Entry("a recovery policy in an annotation", fixture.WithAnnotation("druid.gardener.cloud/recovery-policy", "AutoIfNoLoss")),
 		Entry("an update strategy in an annotation", fixture.WithAnnotation("druid.gardener.cloud/update-strategy", "Surge")),
 		Entry("the longest name", fixture.WithName(strings.Repeat("a", 52))),
 		Entry("a name that starts with a digit where no Service is made", fixture.WithName("1test"), externally("10.0.0.1")),
@@ -69,6 +70,7 @@ var _ = Describe("ValidateEtcd", func() {
 			Expect(errs[0].Error()).To(ContainSubstring(wayOut))
 			Expect(errs[0].Error()).NotTo(ContainSubstring("hunter2"))
 		},
+		Entry("an unknown recovery policy", "metadata.annotations[druid.gardener.cloud/recovery-policy]", `"Never", "Ask", "AutoIfNoLoss", "Auto"`, fixture.WithAnnotation("druid.gardener.cloud/recovery-policy", "Always")),
 		Entry("an unknown update strategy", "metadata.annotations[druid.gardener.cloud/update-strategy]", `"Surge", "Restart"`, fixture.WithAnnotation("druid.gardener.cloud/update-strategy", "surge")),
 		Entry("a name that leaves no room for the hash of a revision", "metadata.name", "52", fixture.WithName(strings.Repeat("a", 53))),
 		Entry("a name that no Service can have", "metadata.name", "another name", fixture.WithName("1test")),

@@ -147,7 +147,10 @@ func (s *Seed) writeValues(tag string, references map[string]string) (string, er
 				"localStore": map[string]any{"roots": []string{layout.LocalStore}},
 				"controllers": map[string]any{
 					"compaction": map[string]any{"enabled": true},
-					"etcd":       map[string]any{"dataComparisonPeriod": "5s"}, // no scenario may find a difference that does not exist
+					"etcd": map[string]any{
+						"dataComparisonPeriod": "5s", // no scenario may find a difference that does not exist
+						"recovery":             map[string]any{"dwellTime": "10s"},
+					},
 				},
 			},
 			"embeddedResourceManager": map[string]any{"enabled": false},

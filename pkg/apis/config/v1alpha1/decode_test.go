@@ -38,6 +38,8 @@ var _ = Describe("Decode", func() {
 		Expect(config.Controllers.Etcd.EtcdMember.UnknownThreshold.Duration).To(Equal(time.Minute))
 		Expect(config.Controllers.Etcd.StoreTimeout.Duration).To(Equal(30 * time.Minute))
 		Expect(config.Controllers.Etcd.DataComparisonPeriod.Duration).To(Equal(6 * time.Hour))
+		Expect(config.Controllers.Etcd.Recovery.DwellTime.Duration).To(Equal(10 * time.Minute))
+		Expect(config.Controllers.Etcd.Recovery.MaxClusters).To(HaveValue(Equal(3)))
 		Expect(config.Controllers.Etcd.DefaultUpdateStrategy).To(BeEquivalentTo("Restart"))
 		Expect(config.Controllers.Etcd.Defragmentation.Window.Duration).To(Equal(time.Hour))
 		Expect(config.Controllers.Etcd.Defragmentation.MinReclaimableSize.String()).To(Equal("200Mi"))

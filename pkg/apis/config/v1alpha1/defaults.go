@@ -55,6 +55,8 @@ func setControllerDefaults(c *ControllerConfiguration) {
 	setDurationDefault(&c.Etcd.Defragmentation.Window, time.Hour)
 	setPointerDefault(&c.Etcd.Defragmentation.MinReclaimableSize, resource.MustParse("200Mi"))
 	setDurationDefault(&c.Etcd.Defragmentation.StallBudget, 0)
+	setDurationDefault(&c.Etcd.Recovery.DwellTime, 10*time.Minute)
+	setPointerDefault(&c.Etcd.Recovery.MaxClusters, 3)
 
 	setPointerDefault(&c.Compaction.ConcurrentSyncs, 3)
 	setDefault(&c.Compaction.EventsThreshold, 1_000_000)

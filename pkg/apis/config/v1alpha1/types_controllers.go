@@ -76,6 +76,9 @@ type EtcdControllerConfiguration struct {
 	// Defragmentation says when the operator defragments members although no database is full.
 	// +optional
 	Defragmentation DefragmentationConfiguration `json:"defragmentation,omitempty"`
+	// Recovery limits the recoveries from a lost quorum that the operator begins by the recovery policies AutoIfNoLoss and Auto.
+	// +optional
+	Recovery RecoveryConfiguration `json:"recovery,omitempty"`
 }
 
 // DefragmentationConfiguration says when the operator defragments members although no database is full.
@@ -92,6 +95,17 @@ type DefragmentationConfiguration struct {
 	// druid.gardener.cloud/defragmentation-stall-budget of an Etcd replaces it. Default 0s: no limit.
 	// +optional
 	StallBudget *metav1.Duration `json:"stallBudget,omitempty"`
+}
+
+// RecoveryConfiguration limits the recoveries from a lost quorum that the operator begins by a recovery policy.
+type RecoveryConfiguration struct {
+	// DwellTime is how long a quorum must be lost forever before the operator chooses an option. Default 10m.
+	// +optional
+	DwellTime *metav1.Duration `json:"dwellTime,omitempty"`
+	// MaxClusters is the largest number of clusters without a quorum with which the operator chooses an option. Clusters whose quorum is not known count
+	// too. More of them at once are a fault of the network or of the nodes. 0: the operator never chooses. Default 3.
+	// +optional
+	MaxClusters *int `json:"maxClusters,omitempty"`
 }
 
 // EtcdMemberConfiguration says when a member without heartbeat counts as unknown and as not ready.

@@ -52,6 +52,20 @@ func WithUpdateStrategy(etcd *druidv1alpha1.Etcd, operatorDefault druidv1alpha1.
 	return resolved
 }
 
+// RecoveryPolicy is who chooses the data from which a cluster without a possible quorum is recovered. The first one decides: the spec,
+// RecoveryPolicyAnnotation, Ask. An annotation with another value does not count.
+func RecoveryPolicy(etcd *druidv1alpha1.Etcd) druidv1alpha1.RecoveryPolicy {
+	annotated := druidv1alpha1.RecoveryPolicy(etcd.Annotations[druidv1alpha1.RecoveryPolicyAnnotation])
+	switch {
+	case etcd.Spec.RecoveryPolicy != nil:
+		return *etcd.Spec.RecoveryPolicy
+	case slices.Contains(druidv1alpha1.RecoveryPolicies, annotated):
+		return annotated
+	default:
+		return druidv1alpha1.RecoveryPolicyAsk
+	}
+}
+
 // UsesSurge is true if the only member is replaced through a temporary second member. False where unset, see WithUpdateStrategy, and for members
 // that the operator does not start.
 func UsesSurge(etcd *druidv1alpha1.Etcd) bool {

@@ -66,6 +66,9 @@ func RestoreVerificationJobName(etcd *druidv1alpha1.Etcd) string { return etcd.N
 // RestoreDrillJobName is the name of the Job that compares the backup store with the live cluster, and restores it.
 func RestoreDrillJobName(etcd *druidv1alpha1.Etcd) string { return etcd.Name + "-drill" }
 
+// RecoveryJobName is the name of the Job that stores the data from which a cluster is recovered.
+func RecoveryJobName(etcd *druidv1alpha1.Etcd) string { return etcd.Name + "-recover" }
+
 // InspectionJobName is the name of the Job that inspects the volume of the member with the ordinal.
 func InspectionJobName(etcd *druidv1alpha1.Etcd, ordinal int) string {
 	return PodName(etcd, ordinal) + "-inspect"

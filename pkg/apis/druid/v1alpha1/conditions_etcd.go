@@ -49,6 +49,9 @@ const (
 	// ConditionTypeRevisionConfirmed is True while no quorum returns a lower revision than an earlier one. Absent until a
 	// revision is recorded.
 	ConditionTypeRevisionConfirmed ConditionType = "RevisionConfirmed"
+	// ConditionTypeQuorumRecoverable exists while so many voting members have lost their data that the others can never be a quorum again. It is True
+	// while the operator recovers the cluster. Otherwise it is False, and the message contains the options with their tokens.
+	ConditionTypeQuorumRecoverable ConditionType = "QuorumRecoverable"
 	// ConditionTypeDatabaseSpaceAvailable is False while a database has reached its quota, and etcd rejects writes. It is also
 	// False if that is soon the case. Absent until a member has responded.
 	ConditionTypeDatabaseSpaceAvailable ConditionType = "DatabaseSpaceAvailable"
@@ -82,6 +85,20 @@ const (
 	ReasonQuorate = "Quorate"
 	// ReasonQuorumLost means that fewer members than a quorum serve.
 	ReasonQuorumLost = "QuorumLost"
+)
+
+// Reasons of the condition QuorumRecoverable.
+const (
+	// ReasonChoiceRequired means that a user has to choose an option.
+	ReasonChoiceRequired = "ChoiceRequired"
+	// ReasonRecoveryPending means that the operator chooses an option by the recovery policy after a time.
+	ReasonRecoveryPending = "RecoveryPending"
+	// ReasonRecovering means that the operator recovers the cluster from the chosen data.
+	ReasonRecovering = "Recovering"
+	// ReasonRecoveryForbidden means that the recovery policy is Never.
+	ReasonRecoveryForbidden = "RecoveryForbidden"
+	// ReasonNothingToRecoverFrom means that there is no data from which the operator can recover the cluster.
+	ReasonNothingToRecoverFrom = "NothingToRecoverFrom"
 )
 
 // Reasons of the condition AllMembersReady.

@@ -36,6 +36,7 @@ const (
 	ComponentNameRestoreVerificationJob = "etcd-restore-verification-job"
 	ComponentNameInspectionJob          = "etcd-inspection-job"
 	ComponentNameRestoreDrillJob        = "etcd-restore-drill-job"
+	ComponentNameRecoveryJob            = "etcd-recovery-job"
 	ComponentNameConnection             = "etcd-connection"
 	// ComponentNameOpsTask is of EtcdOpsTasks that the operator itself makes.
 	ComponentNameOpsTask = "etcd-ops-task"
@@ -119,6 +120,12 @@ const (
 	// DefragmentationStallBudgetAnnotation limits for how long a planned defragmentation may interrupt a member, as a duration such as 10s. 0s: no
 	// limit. Missing: the setting of the operator.
 	DefragmentationStallBudgetAnnotation = "druid.gardener.cloud/defragmentation-stall-budget"
+	// RecoveryPolicyAnnotation is the recovery policy of an Etcd whose spec has none: Never, Ask, AutoIfNoLoss or Auto. It also works where a
+	// CustomResourceDefinition prunes spec.recoveryPolicy.
+	RecoveryPolicyAnnotation = "druid.gardener.cloud/recovery-policy"
+	// RecoverAnnotation chooses the data from which a cluster is recovered whose quorum is lost forever. Its value is a token of the condition
+	// QuorumRecoverable.
+	RecoverAnnotation = "druid.gardener.cloud/recover"
 	// RotateCAAnnotation requests a step of the rotation of the CAs: RotateCAStart or RotateCAComplete.
 	RotateCAAnnotation = "druid.gardener.cloud/rotate-ca"
 	// RotateCAStart adds a new CA to the trust bundle.
@@ -171,6 +178,8 @@ const (
 	// LeaseAnnotationAwaitsReset is a key on the Lease of full snapshots. With the value `true`, the Lease may record a snapshot from a time at
 	// which etcd rejected writes. Such a snapshot does not count. The care controller then recreates the Lease.
 	LeaseAnnotationAwaitsReset = "etcd-druid.extensions.gardener.cloud/awaits-reset"
+	// RecoveryTokenAnnotation is the key, on the Job that stores the data from which a cluster is recovered, of the token of the option.
+	RecoveryTokenAnnotation = "etcd-druid.extensions.gardener.cloud/recovery-token"
 	// InspectionClaimUIDAnnotation is the key, on a Job that inspects the volume of a member, of the UID of its PersistentVolumeClaim.
 	InspectionClaimUIDAnnotation = "etcd-druid.extensions.gardener.cloud/claim-uid"
 	// ManagedResourceAnnotationRestoreDrill is the key, on the ManagedResource of an Etcd, of the record of its restore drills (JSON, see

@@ -129,6 +129,10 @@ type EtcdSpec struct {
 	// Retain.
 	// +optional
 	PVCRetentionPolicy *PVCRetentionPolicy `json:"pvcRetentionPolicy,omitempty"`
+	// RecoveryPolicy says who chooses the data of the new cluster if the quorum is lost forever. So many voting members have then lost their data that
+	// the others can never be a quorum again. It has no effect before. Unset: the annotation druid.gardener.cloud/recovery-policy, or else Ask.
+	// +optional
+	RecoveryPolicy *RecoveryPolicy `json:"recoveryPolicy,omitempty"`
 	// RunAsRoot makes the containers run as user and group 0. Unset or false: as 65532. A change of it replaces the pods.
 	// +optional
 	RunAsRoot *bool `json:"runAsRoot,omitempty"`
@@ -156,6 +160,25 @@ const (
 	// PVCRetentionPolicyDeleteAll deletes the volume claims of all members after their pods are gone.
 	PVCRetentionPolicyDeleteAll PVCRetentionPolicy = "DeleteAll"
 )
+
+// RecoveryPolicy says who chooses the data from which a cluster is recovered whose quorum is lost forever.
+// +kubebuilder:validation:Enum=Never;Ask;AutoIfNoLoss;Auto
+type RecoveryPolicy string
+
+const (
+	// RecoveryPolicyNever makes the operator state the options, and use none of them.
+	RecoveryPolicyNever RecoveryPolicy = "Never"
+	// RecoveryPolicyAsk waits for the choice of a user. It is the default.
+	RecoveryPolicyAsk RecoveryPolicy = "Ask"
+	// RecoveryPolicyAutoIfNoLoss makes the operator choose the data of the remaining members if it is proven that no acknowledged write is lost.
+	// Otherwise it waits for the choice of a user.
+	RecoveryPolicyAutoIfNoLoss RecoveryPolicy = "AutoIfNoLoss"
+	// RecoveryPolicyAuto makes the operator choose the data with the highest revision if it cannot be proven that nothing is lost.
+	RecoveryPolicyAuto RecoveryPolicy = "Auto"
+)
+
+// RecoveryPolicies are all values of RecoveryPolicy.
+var RecoveryPolicies = []RecoveryPolicy{RecoveryPolicyNever, RecoveryPolicyAsk, RecoveryPolicyAutoIfNoLoss, RecoveryPolicyAuto}
 
 // SchedulingConstraints say on which nodes the pods may run. They are copied to the pods as they are; a change replaces
 // the pods.

@@ -1091,6 +1091,11 @@ func (in *EtcdSpec) DeepCopyInto(out *EtcdSpec) {
 		*out = new(PVCRetentionPolicy)
 		**out = **in
 	}
+	if in.RecoveryPolicy != nil {
+		in, out := &in.RecoveryPolicy, &out.RecoveryPolicy
+		*out = new(RecoveryPolicy)
+		**out = **in
+	}
 	if in.RunAsRoot != nil {
 		in, out := &in.RunAsRoot, &out.RunAsRoot
 		*out = new(bool)

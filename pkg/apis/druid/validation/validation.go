@@ -35,6 +35,7 @@ func ValidateEtcd(etcd *druidv1alpha1.Etcd) field.ErrorList {
 	var errs field.ErrorList
 	errs = append(errs, validateName(etcd)...)
 	errs = append(errs, validateUpdateStrategy(etcd)...)
+	errs = append(errs, validateRecoveryPolicy(etcd)...)
 	errs = append(errs, validateAddresses(etcd, spec)...)
 	errs = append(errs, validateURLs(etcd, spec)...)
 	errs = append(errs, validatePorts(etcd, spec)...)
@@ -54,6 +55,17 @@ func validateUpdateStrategy(etcd *druidv1alpha1.Etcd) field.ErrorList {
 	path := field.NewPath("metadata", "annotations").Key(druidv1alpha1.UpdateStrategyAnnotation)
 
 	return field.ErrorList{field.NotSupported(path, druidv1alpha1.UpdateStrategy(value), druidv1alpha1.UpdateStrategies)}
+}
+
+// validateRecoveryPolicy rejects an annotation that would have no effect.
+func validateRecoveryPolicy(etcd *druidv1alpha1.Etcd) field.ErrorList {
+	value, found := etcd.Annotations[druidv1alpha1.RecoveryPolicyAnnotation]
+	if !found || slices.Contains(druidv1alpha1.RecoveryPolicies, druidv1alpha1.RecoveryPolicy(value)) {
+		return nil
+	}
+	path := field.NewPath("metadata", "annotations").Key(druidv1alpha1.RecoveryPolicyAnnotation)
+
+	return field.ErrorList{field.NotSupported(path, druidv1alpha1.RecoveryPolicy(value), druidv1alpha1.RecoveryPolicies)}
 }
 
 // validateName rejects names from which no valid name of a Service, a pod or a label value can be derived.

@@ -246,6 +246,7 @@ func validateEtcd(c configv1alpha1.EtcdControllerConfiguration, path *field.Path
 	}
 	errs = append(errs, supported(c.DefaultUpdateStrategy, path.Child("defaultUpdateStrategy"), druidv1alpha1.UpdateStrategies...)...)
 	errs = append(errs, validateDefragmentation(c.Defragmentation, path.Child("defragmentation"))...)
+	errs = append(errs, validateRecovery(c.Recovery, path.Child("recovery"))...)
 	return errs
 }
 
@@ -256,6 +257,14 @@ func validateDefragmentation(c configv1alpha1.DefragmentationConfiguration, path
 	}
 	if budget := c.StallBudget; budget != nil && budget.Duration < 0 {
 		errs = append(errs, field.Invalid(path.Child("stallBudget"), budget.Duration.String(), "must not be negative; 0s is no limit"))
+	}
+	return errs
+}
+
+func validateRecovery(c configv1alpha1.RecoveryConfiguration, path *field.Path) field.ErrorList {
+	errs := positive(c.DwellTime, path.Child("dwellTime"))
+	if limit := c.MaxClusters; limit != nil && *limit < 0 {
+		errs = append(errs, field.Invalid(path.Child("maxClusters"), *limit, "must not be negative; with 0 the operator never chooses an option by itself"))
 	}
 	return errs
 }

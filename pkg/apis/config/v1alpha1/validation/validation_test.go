@@ -168,6 +168,12 @@ var _ = Describe("ValidateOperatorConfiguration", func() {
 		Entry("a negative budget", "controllers.etcd.defragmentation.stallBudget", func(c *configv1alpha1.OperatorConfiguration) {
 			c.Controllers.Etcd.Defragmentation.StallBudget = &metav1.Duration{Duration: -time.Second}
 		}),
+		Entry("no dwell time", "controllers.etcd.recovery.dwellTime", func(c *configv1alpha1.OperatorConfiguration) {
+			c.Controllers.Etcd.Recovery.DwellTime = &metav1.Duration{}
+		}),
+		Entry("a negative number of clusters", "controllers.etcd.recovery.maxClusters", func(c *configv1alpha1.OperatorConfiguration) {
+			c.Controllers.Etcd.Recovery.MaxClusters = new(-1)
+		}),
 		Entry("an unknown update strategy", "controllers.etcd.defaultUpdateStrategy", func(c *configv1alpha1.OperatorConfiguration) {
 			c.Controllers.Etcd.DefaultUpdateStrategy = "Recreate"
 		}),
