@@ -7,6 +7,7 @@ package framework
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"maps"
 	"net"
@@ -166,24 +167,55 @@ func (l *WriteLog) Read(ctx context.Context) map[string]string {
 	return l.readPrefix(ctx, keyPrefix)
 }
 
+// EventuallyRead is Read for a cluster whose first member may restart meanwhile.
+func (l *WriteLog) EventuallyRead(ctx context.Context) (found map[string]string) {
+	GinkgoHelper()
+
+	config := l.credentials(ctx)
+	Eventually(func() error {
+		pod, exists := l.ns.FindPod(ctx, l.etcd)
+		if !exists {
+			return errors.New("the pod of the first member does not exist")
+		}
+		read, err := l.readFrom(ctx, pod, config, keyPrefix)
+		found = read
+
+		return err
+	}).WithContext(ctx).WithTimeout(ReconcileTimeout).WithPolling(PollInterval).Should(Succeed(), l.ns.State)
+
+	return found
+}
+
 func (l *WriteLog) readPrefix(ctx context.Context, prefix string) map[string]string {
 	GinkgoHelper()
 
-	client := l.connect(ctx, l.credentials(ctx))
+	found, err := l.readFrom(ctx, l.ns.Pod(ctx, l.etcd), l.credentials(ctx), prefix)
+	Expect(err).NotTo(HaveOccurred(), l.ns.State)
+
+	return found
+}
+
+// readFrom reads from a pod with this client configuration.
+func (l *WriteLog) readFrom(ctx context.Context, pod *corev1.Pod, config *tls.Config, prefix string) (map[string]string, error) {
+	GinkgoHelper()
+
+	client := l.connectTo(ctx, pod, config)
 	defer client.Close()
 
 	call, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 
 	response, err := client.Get(call, prefix, clientv3.WithPrefix())
-	Expect(err).NotTo(HaveOccurred(), l.ns.State)
+	if err != nil {
+		return nil, err
+	}
 
 	found := map[string]string{}
 	for _, kv := range response.Kvs {
 		found[string(kv.Key)] = string(kv.Value)
 	}
 
-	return found
+	return found, nil
 }
 
 // TryWrite writes one key that the log does not record, with this client configuration (nil: plaintext). It does not
