@@ -6,6 +6,7 @@
 package app
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -103,13 +104,13 @@ key.`,
 	log := newLog(errOut)
 	command.AddCommand(
 		newInspectCommand(log), newReplayCommand(log), newCompareCommand(log), newExtractCommand(log, time.Now), newBumpCommand(log), newClearAlarmsCommand(log),
-		newGetCommand(log), newListCommand(log), newExportCommand(log), newDiffCommand(log), newPrefixesCommand(log),
+		newGetCommand(log), newListCommand(log), newExportCommand(log), newDiffCommand(log), newPrefixesCommand(log), newWaitCommand(),
 	)
 	command.SetOut(out)
 	command.SetErr(errOut)
 	command.SetArgs(args)
 
-	err := command.Execute()
+	err := command.ExecuteContext(context.Background())
 	if err != nil {
 		fmt.Fprintln(errOut, "etcd-helper:", err)
 	}

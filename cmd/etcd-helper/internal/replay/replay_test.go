@@ -102,6 +102,23 @@ var _ = Describe("Replay", func() {
 				expectFailure(request, replay.ErrUnavailable, "available revisions: 17-47 (")
 			})
 
+			It("should list the available revisions for a time whose events were deleted", func() {
+				for _, delta := range sets[0].Deltas {
+					Expect(os.Remove(delta.Path)).To(Succeed())
+				}
+				request.Time = sets[1].Full.Created.Add(-time.Second)
+				expectFailure(request, replay.ErrUnavailable, "the events between the revisions 17 and 48 are not in the store; available revisions: 17 (")
+
+				By("reading the end of this set by its revision")
+				request.Time, request.Revision = time.Time{}, 17
+				Expect(replay.Replay(request)).Error().NotTo(HaveOccurred())
+			})
+
+			It("should create the database of a time after the newest snapshot", func() {
+				request.Time = time.Now()
+				Expect(replay.Replay(request)).To(HaveField("Revision", reported.Points.Last.Revision))
+			})
+
 			It("should list the available revisions for a revision before and after them", func() {
 				for _, revision := range []int64{5, 99} {
 					request.Revision = revision

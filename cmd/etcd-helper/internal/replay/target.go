@@ -40,7 +40,29 @@ func revisionAt(sets []snapshots.Set, at time.Time) (int64, error) {
 		return 0, fmt.Errorf("%w: no snapshot is older than %s; %s", ErrUnavailable, at.Format(time.RFC3339), available(sets))
 	}
 
+	if next := nextUnknown(sets, revision); next > 0 {
+		return 0, fmt.Errorf("%w: at %s, the events between the revisions %d and %d are not in the store; %s", ErrUnavailable, at.Format(time.RFC3339), revision, next, available(sets))
+	}
+
 	return revision, nil
+}
+
+// nextUnknown returns the revision of the next full snapshot if no delta snapshot contains the event after a revision. When that event happened is then
+// unknown. 0: a delta snapshot contains it, or no snapshot is newer.
+func nextUnknown(sets []snapshots.Set, revision int64) int64 {
+	next := int64(0)
+	for _, set := range sets {
+		if next == 0 && set.Full.Last > revision {
+			next = set.Full.Last
+		}
+		for _, delta := range set.Deltas {
+			if delta.First <= revision+1 && delta.Last > revision {
+				return 0
+			}
+		}
+	}
+
+	return next
 }
 
 // isCreatedBefore is true if a snapshot contains only what is older than the time. Its name contains whole seconds.
