@@ -548,7 +548,7 @@ var _ = Describe("the operator's chart", func() {
 	)
 
 	It("protects nothing, and serves no webhook, where that is switched off", func() {
-		rendered := objects(manifests(standalone + "protection: {enabled: false, deletionConfirmation: true}\nevictionWebhook: {enabled: false}\n"))
+		rendered := objects(manifests(standalone + "protection: {enabled: false, deletionConfirmation: true}\ninspectionPolicy: {enabled: false}\nevictionWebhook: {enabled: false}\n"))
 
 		for _, object := range rendered {
 			if policy, ok := object.(*admissionregistrationv1.ValidatingAdmissionPolicy); ok {

@@ -69,6 +69,17 @@ func ParseInspection(message string) (Inspection, error) {
 // InspectionContainer is the name of the container that runs etcd-helper.
 const InspectionContainer = "inspect"
 
+const (
+	// HelperPath is the path of etcd-helper in the operator's image.
+	HelperPath = "/etcd-helper"
+	// ReplayContainer is the name of the container that replays snapshots. ReplayComparedContainer replays them to a second point, for a comparison.
+	ReplayContainer         = "replay"
+	ReplayComparedContainer = "replay-compared"
+	// InspectedDatabase and ComparedDatabase are the paths of the databases of both points, in the pod of an inspection of the backup store.
+	InspectedDatabase = "/var/etcd/data/point.db"
+	ComparedDatabase  = "/var/etcd/data/compared.db"
+)
+
 // InspectionDeadline is the maximum duration of a Job that inspects the volume of a member. A volume that was attached to a lost node is
 // attached to another one after some minutes.
 const InspectionDeadline = 30 * time.Minute
@@ -89,7 +100,7 @@ const (
 	ExitOverlap = 8
 	// ExitHistory means that the snapshots are from before and after a loss of data, or that an event is missing.
 	ExitHistory = 9
-	// ExitUnavailable means that the data has a lower revision than requested.
+	// ExitUnavailable means that the data has a lower revision than requested, or that the snapshots do not contain the revision or time.
 	ExitUnavailable = 10
 	// ExitHashDiffers means that the snapshots do not contain what the live etcd contained.
 	ExitHashDiffers = 11

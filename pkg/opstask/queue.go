@@ -27,12 +27,16 @@ const taskSlack = 10 * time.Minute
 
 // WaitsForTask returns the name of the task of the same Etcd that runs before this one. all are the tasks of the namespace. A
 // task in progress runs first, then the oldest one. The name orders tasks that were created in the same second. The Job of a
-// restore drill can run for hours, and uses no member. Only another drill waits for it. Empty: this task is the first in the queue.
+// restore drill can run for hours, and uses no member. Only another drill waits for it. Inspections of the backup store wait only for each other. Empty:
+// this task is the first in the queue.
 func WaitsForTask(task *druidv1alpha1.EtcdOpsTask, all []druidv1alpha1.EtcdOpsTask) string {
 	var queue []*druidv1alpha1.EtcdOpsTask
 	for i := range all {
 		other := &all[i]
 		if helper.TaskKind(task) != druidv1alpha1.RunTaskRestoreDrill && runsDrillJob(other) {
+			continue
+		}
+		if isInspection(task) != isInspection(other) {
 			continue
 		}
 		if ptr.Deref(other.Spec.EtcdName, "") == ptr.Deref(task.Spec.EtcdName, "") && !helper.IsTaskFinished(other) && (other.DeletionTimestamp == nil || isInProgress(other)) {
@@ -110,6 +114,10 @@ func RefusalOf(task *druidv1alpha1.EtcdOpsTask, etcd *druidv1alpha1.Etcd) *Probl
 		}
 
 		return nil
+	case kind == druidv1alpha1.TaskBackupInspection:
+		_, invalid := InspectionOf(task)
+
+		return invalid
 	case helper.IsHibernated(canonical):
 		return &Problem{druidv1alpha1.ErrorCodeEtcdNotReady, fmt.Sprintf("Etcd %s hibernates", name)}
 	case !helper.ManagesPods(canonical):
@@ -149,6 +157,10 @@ func AttemptTimeout(task *druidv1alpha1.EtcdOpsTask, etcd *druidv1alpha1.Etcd, j
 		return compaction.MaxAttempts*jobDeadline + taskSlack
 	case druidv1alpha1.RunTaskRestoreDrill:
 		return jobDeadline + taskSlack
+	case druidv1alpha1.TaskBackupInspection:
+		config, _ := InspectionOf(task)
+
+		return jobDeadline + InspectionTimeLimit(config) + taskSlack
 	default:
 		return time.Duration(max(etcd.Spec.Replicas, 1))*helper.DefragmentationTimeout(etcd) + time.Minute
 	}

@@ -7,6 +7,10 @@
 - apiGroups: [druid.gardener.cloud]
   resources: [etcdopstasks]
   verbs: [create, delete]
+# An admission policy requires this verb from everyone who creates the Job of an inspection of the backup store.
+- apiGroups: [druid.gardener.cloud]
+  resources: [etcds]
+  verbs: [inspect]
 - apiGroups: [druid.gardener.cloud]
   resources: [etcds/status, etcdcopybackupstasks/status, etcdopstasks/status]
   verbs: [get, update, patch]

@@ -22,8 +22,7 @@ import (
 )
 
 const (
-	volumeSnapshots     = "snapshots"
-	replayContainerName = "replay"
+	volumeSnapshots = "snapshots"
 	// pathSnapshots is where etcd-helper reads the copied snapshots. pathReplayed is the database that it creates from them.
 	pathSnapshots = "/var/etcd/snapshots"
 	pathReplayed  = pathWorkspace + "/replayed.db"
@@ -62,7 +61,7 @@ func RestoreDrillJob(v Values, live LiveHash) *batchv1.Job {
 	transfer := backupstore.Copy{Source: v.Store, Target: drillStore(v.Store), Home: podspec.Home(root)}
 	spec := podSpec(v, seconds)
 	spec.Volumes = drillVolumes(v, transfer)
-	spec.InitContainers = []corev1.Container{fetchContainer(v, transfer, root), replayContainer(v, live), drillRestoreContainer(v, transfer, root)}
+	spec.InitContainers = []corev1.Container{fetchContainer(v, transfer, root, drillSets), replayContainer(v, live), drillRestoreContainer(v, transfer, root)}
 	spec.Containers = []corev1.Container{compareContainer(v)}
 	spec.ImagePullSecrets = v.HelperPullSecrets
 
@@ -81,16 +80,15 @@ func RestoreDrillJob(v Values, live LiveHash) *batchv1.Job {
 			TTLSecondsAfterFinished: new(int32(drillTTL)),
 			PodFailurePolicy:        drillFailurePolicy(),
 			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: drillPodLabels(v.Etcd), Annotations: podAnnotations(v.Etcd)},
+				ObjectMeta: metav1.ObjectMeta{Labels: withoutAPIServer(restoreDrill.podLabels(v.Etcd)), Annotations: podAnnotations(v.Etcd)},
 				Spec:       spec,
 			},
 		},
 	}
 }
 
-// drillPodLabels are the labels of the pod without access to the API server.
-func drillPodLabels(etcd *druidv1alpha1.Etcd) map[string]string {
-	labels := restoreDrill.podLabels(etcd)
+// withoutAPIServer returns the labels of a pod without the one with which network policies allow access to the API server.
+func withoutAPIServer(labels map[string]string) map[string]string {
 	delete(labels, "networking.gardener.cloud/to-runtime-apiserver")
 
 	return labels
@@ -106,7 +104,7 @@ func drillStore(store backupstore.Store) backupstore.Store {
 func drillFailurePolicy() *batchv1.PodFailurePolicy {
 	policy := ignoreDisruptions()
 	policy.Rules = append(policy.Rules,
-		failJob(replayContainerName, etcdcluster.ExitCorrupt, etcdcluster.ExitDamaged, etcdcluster.ExitOverlap, etcdcluster.ExitHistory, etcdcluster.ExitHashDiffers),
+		failJob(etcdcluster.ReplayContainer, etcdcluster.ExitCorrupt, etcdcluster.ExitDamaged, etcdcluster.ExitOverlap, etcdcluster.ExitHistory, etcdcluster.ExitHashDiffers),
 		failJob(etcdcluster.InspectionContainer, etcdcluster.ExitRestoreDiffers),
 	)
 
@@ -141,13 +139,13 @@ func sidecarMounts(transfer backupstore.Copy) []corev1.VolumeMount {
 	}
 }
 
-// fetchContainer copies the newest snapshots.
-func fetchContainer(v Values, transfer backupstore.Copy, root bool) corev1.Container {
+// fetchContainer copies the newest sets of snapshots. -1: all.
+func fetchContainer(v Values, transfer backupstore.Copy, root bool, sets int) corev1.Container {
 	fetching := container(v, root)
 	fetching.Name = "fetch"
 	fetching.Args = append([]string{
 		"copy",
-		fmt.Sprintf("--max-backups-to-copy=%d", drillSets),
+		fmt.Sprintf("--max-backups-to-copy=%d", sets),
 		"--snapstore-temp-directory=" + pathWorkspace + "/tmp",
 	}, transfer.Flags()...)
 	fetching.Env = append(transfer.Environment(), corev1.EnvVar{Name: "HOME", Value: transfer.Home})
@@ -170,7 +168,7 @@ func drillRestoreContainer(v Values, transfer backupstore.Copy, root bool) corev
 
 // replayContainer replays the copied snapshots, and compares the hash.
 func replayContainer(v Values, live LiveHash) corev1.Container {
-	return helperContainer(v, replayContainerName,
+	return helperContainer(v, etcdcluster.ReplayContainer,
 		helperCommand("replay",
 			"--snapshots="+pathSnapshots,
 			"--output="+pathReplayed,

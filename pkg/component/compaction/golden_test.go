@@ -6,6 +6,7 @@ package compaction_test
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -20,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/storage/names"
 	podsecurityapi "k8s.io/pod-security-admission/api"
 	podsecuritypolicy "k8s.io/pod-security-admission/policy"
 	"sigs.k8s.io/yaml"
@@ -142,6 +144,21 @@ func recoveryJobFor(options []func(*druidv1alpha1.Etcd), data compaction.Recover
 	}, data)
 }
 
+func backupInspectionFor(options []func(*druidv1alpha1.Etcd)) *batchv1.Job {
+	return inspectionOf(options, compaction.BackupInspection{Point: compaction.BackupPoint{Revision: 4711}, Sets: 2, TimeLimit: 15 * time.Minute})
+}
+
+func inspectionOf(options []func(*druidv1alpha1.Etcd), inspection compaction.BackupInspection) *batchv1.Job {
+	GinkgoHelper()
+	etcd := fixture.Etcd(options...)
+	store, errs := backupstore.FromSpec(*etcd.Spec.Backup.Store, etcd.Namespace, etcd.Name, field.NewPath("spec"))
+	Expect(errs).To(BeEmpty())
+
+	return compaction.BackupInspectionJob(compaction.Values{
+		Etcd: etcd, Store: store, Node: "n2", Image: "example.com/etcd-backup-restore:v2", HelperImage: "example.com/operator:v1", Deadline: 3 * time.Hour,
+	}, inspection)
+}
+
 func manifest(job *batchv1.Job) string {
 	GinkgoHelper()
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(job)
@@ -164,6 +181,12 @@ var jobs = []struct {
 	{"testdata/restore-drill", "etcd-restore-drill-job", restoreDrillFor, goldenCases()},
 	{"testdata/recovery", "etcd-recovery-job", recoveryFor, goldenCases()},
 	{"testdata/recovery-store", "etcd-recovery-job", storeRecoveryFor, goldenCases()},
+	{"testdata/backup-inspection", "etcd-backup-inspection-job", backupInspectionFor, goldenCases()},
+	{"testdata/backup-inspection-compared", "etcd-backup-inspection-job", func(options []func(*druidv1alpha1.Etcd)) *batchv1.Job {
+		return inspectionOf(options, compaction.BackupInspection{
+			Point: compaction.BackupPoint{Time: time.Date(2026, 11, 25, 22, 27, 36, 0, time.UTC)}, CompareWith: &compaction.BackupPoint{}, TimeLimit: time.Hour,
+		})
+	}, goldenCases()[:1]},
 	{"testdata/inspection", "etcd-inspection-job", inspectionFor, []goldenCase{
 		{"non-root", nil, podsecurityapi.LevelRestricted},
 		{"run-as-root", []func(*druidv1alpha1.Etcd){func(etcd *druidv1alpha1.Etcd) { etcd.Spec.RunAsRoot = new(true) }}, podsecurityapi.LevelBaseline},
@@ -267,6 +290,31 @@ var _ = Describe("The Job of a recovery", func() {
 		Expect(pod.Labels).NotTo(HaveKey("networking.gardener.cloud/to-runtime-apiserver"))
 		Expect(pod.Spec.AutomountServiceAccountToken).To(HaveValue(BeFalse()))
 		Expect(pod.Spec.Volumes).NotTo(ContainElement(HaveField("VolumeSource.Projected", Not(BeNil()))))
+	})
+})
+
+var _ = Describe("The Job of an inspection of the backup store", func() {
+	It("should give the container in which users read neither credentials, a token nor write access", func() {
+		job := backupInspectionFor([]func(*druidv1alpha1.Etcd){fixture.WithStore("S3"), everySetting})
+		pod := job.Spec.Template
+		Expect(pod.Labels).NotTo(HaveKey("networking.gardener.cloud/to-runtime-apiserver"))
+		Expect(pod.Spec.AutomountServiceAccountToken).To(HaveValue(BeFalse()))
+		Expect(pod.Spec.Volumes).NotTo(ContainElement(HaveField("VolumeSource.Projected", Not(BeNil()))))
+		Expect(pod.Spec.Containers).To(ConsistOf(And(
+			HaveField("Name", "inspect"), HaveField("Env", BeEmpty()), HaveField("Ports", BeEmpty()), HaveField("VolumeMounts", ConsistOf(HaveField("ReadOnly", true))),
+		)))
+	})
+
+	It("should end after its preparation and its time limit", func() {
+		job := backupInspectionFor(goldenCases()[0].options)
+		Expect(job.Spec.Template.Spec.Containers[0].Command).To(Equal([]string{"/etcd-helper", "wait", "--for=15m0s"}))
+		Expect(job.Spec.ActiveDeadlineSeconds).To(HaveValue(BeEquivalentTo((3*time.Hour + 15*time.Minute).Seconds())))
+	})
+
+	It("should have pods whose names contain that of the Job if the name of the Etcd is as long as possible", func() {
+		name := strings.Repeat("x", 52)
+		job := compaction.BackupInspectionJob(compaction.Values{Etcd: fixture.Etcd(fixture.WithName(name))}, compaction.BackupInspection{TimeLimit: time.Minute})
+		Expect(names.SimpleNameGenerator.GenerateName(job.Name + "-")).To(MatchRegexp("^" + name + "-insp-[a-z0-9]{5}$"))
 	})
 })
 

@@ -22,8 +22,6 @@ import (
 )
 
 const (
-	// pathHelper is the path of etcd-helper in the operator's image.
-	pathHelper = "/etcd-helper"
 	// pathMemberData is the data directory of etcd in the volume of a member, with the mount path of the member.
 	pathMemberData = pathWorkspace + "/new.etcd"
 	// helperLockTimeout is how long etcd-helper waits while another process has opened the database.
@@ -134,7 +132,7 @@ func inspectionAffinity(v Values) *corev1.Affinity {
 
 // helperCommand is a command of etcd-helper that writes its result to the termination message.
 func helperCommand(name string, flags ...string) []string {
-	return slices.Concat([]string{pathHelper, name}, flags, []string{"--timeout=" + helperLockTimeout, "--termination-message-path=" + corev1.TerminationMessagePathDefault})
+	return slices.Concat([]string{etcdcluster.HelperPath, name}, flags, []string{"--timeout=" + helperLockTimeout, "--termination-message-path=" + corev1.TerminationMessagePathDefault})
 }
 
 // inspectContainer is the container that inspects the database in a data directory of etcd.
@@ -145,18 +143,22 @@ func inspectContainer(v Values, dataDir string, mount corev1.VolumeMount) corev1
 // helperContainer is a container that runs etcd-helper.
 func helperContainer(v Values, name string, command []string, mounts ...corev1.VolumeMount) corev1.Container {
 	return corev1.Container{
-		Name:            name,
-		Image:           v.HelperImage,
-		ImagePullPolicy: helper.ImagePullPolicy(v.Etcd),
-		Command:         command,
-		// The index of the keys is in memory, as in etcd.
-		Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
-			corev1.ResourceCPU:    resource.MustParse("100m"),
-			corev1.ResourceMemory: resource.MustParse("128Mi"),
-		}},
+		Name:                     name,
+		Image:                    v.HelperImage,
+		ImagePullPolicy:          helper.ImagePullPolicy(v.Etcd),
+		Command:                  command,
+		Resources:                helperResources(),
 		SecurityContext:          podspec.ContainerSecurityContext(ptr.Deref(v.Etcd.Spec.RunAsRoot, false)),
 		TerminationMessagePath:   corev1.TerminationMessagePathDefault,
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 		VolumeMounts:             mounts,
 	}
+}
+
+// helperResources are the requests of etcd-helper. The index of the keys is in memory, as in etcd.
+func helperResources() corev1.ResourceRequirements {
+	return corev1.ResourceRequirements{Requests: corev1.ResourceList{
+		corev1.ResourceCPU:    resource.MustParse("100m"),
+		corev1.ResourceMemory: resource.MustParse("128Mi"),
+	}}
 }

@@ -5,7 +5,8 @@
 // Package compaction renders the Job that compacts the snapshots of one Etcd. The Job restores the newest full snapshot and
 // all later delta snapshots into an embedded etcd. It writes the result to the store as a new full snapshot. The Job that
 // verifies a restore runs only the first half, inspects the result, and writes nothing. Another Job inspects the volume of a
-// member. The Job of a recovery copies its data into the store. The Job of a restore drill compares the snapshots with the live cluster, and with what the sidecar restores from them.
+// member. The Job of a recovery copies its data into the store. The Job of a restore drill compares the snapshots with the live cluster, and with
+// what the sidecar restores from them. The Job of a backup inspection makes the data of the snapshots readable for a limited time.
 //
 // What may not live here: clients, clocks, and the decision when a Job runs.
 package compaction
@@ -107,6 +108,7 @@ var (
 	restoreVerification = kind{helper.RestoreVerificationJobName, druidv1alpha1.ComponentNameRestoreVerificationJob}
 	recovery            = kind{helper.RecoveryJobName, druidv1alpha1.ComponentNameRecoveryJob}
 	restoreDrill        = kind{helper.RestoreDrillJobName, druidv1alpha1.ComponentNameRestoreDrillJob}
+	backupInspection    = kind{helper.BackupInspectionJobName, druidv1alpha1.ComponentNameBackupInspectionJob}
 )
 
 // inspection is the kind of the Job that inspects the volume of the member with the ordinal.

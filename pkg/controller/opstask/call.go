@@ -35,7 +35,7 @@ type Outcome struct {
 	Snapshot *druidv1alpha1.TaskSnapshot
 	// Members are the defragmented members.
 	Members []druidv1alpha1.DefragmentedMember
-	// Message is what a restore drill has proven, as a sentence.
+	// Message is what a restore drill has proven, or how an inspection has ended, as a sentence.
 	Message string
 }
 
@@ -54,6 +54,8 @@ func (r *Reconciler) call(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, 
 		return r.compactionOutcome(ctx, task, etcd)
 	case druidv1alpha1.RunTaskRestoreDrill:
 		return r.startDrill(ctx, task, etcd)
+	case druidv1alpha1.TaskBackupInspection:
+		return r.startInspection(ctx, task, etcd)
 	default:
 		return r.takeSnapshot(ctx, task, etcd)
 	}
@@ -177,7 +179,7 @@ func setResult(task *druidv1alpha1.EtcdOpsTask, outcome Outcome, status *druidv1
 		return fmt.Sprintf("Snapshot %s holds everything up to revision %d", status.Snapshot.Name, status.Snapshot.Revision)
 	case kind == druidv1alpha1.RunTaskCompaction:
 		return "The snapshots are compacted"
-	case kind == druidv1alpha1.RunTaskRestoreDrill:
+	case kind == druidv1alpha1.RunTaskRestoreDrill, kind == druidv1alpha1.TaskBackupInspection:
 		return outcome.Message
 	default:
 		return "Nothing has changed since the last snapshot, so that none was taken"

@@ -70,6 +70,9 @@ func (r *Reconciler) observe(ctx context.Context, task *druidv1alpha1.EtcdOpsTas
 	if helper.TaskKind(task) == druidv1alpha1.RunTaskRestoreDrill {
 		return obs, r.readDrill(ctx, task, &obs)
 	}
+	if helper.TaskKind(task) == druidv1alpha1.TaskBackupInspection {
+		return obs, r.readInspection(ctx, task, &obs)
+	}
 	r.readCall(task, &obs)
 
 	return obs, nil
@@ -133,6 +136,8 @@ func (r *Reconciler) etcdOf(ctx context.Context, task *druidv1alpha1.EtcdOpsTask
 // it also reads the ManagedResource.
 func (r *Reconciler) preconditionFor(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, etcd *druidv1alpha1.Etcd) (*opstask.Problem, error) {
 	switch helper.TaskKind(task) {
+	case druidv1alpha1.TaskBackupInspection:
+		return nil, nil // it reads only the store
 	case druidv1alpha1.RunTaskCompaction:
 		return r.preconditionForJob(ctx, etcd)
 	case druidv1alpha1.RunTaskRestoreDrill:

@@ -6,6 +6,7 @@ package opstask
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -98,7 +99,7 @@ func (r *Reconciler) execute(ctx context.Context, task *druidv1alpha1.EtcdOpsTas
 	switch decision.Action {
 	case opstask.ActionRelease:
 		r.Calls.Discard(task.UID)
-		if err := r.cancelDrill(ctx, task); err != nil {
+		if err := errors.Join(r.cancelDrill(ctx, task), r.endInspection(ctx, task)); err != nil {
 			return reconcile.Result{}, err
 		}
 

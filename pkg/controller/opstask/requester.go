@@ -55,8 +55,8 @@ func (r *Requester) Reconcile(ctx context.Context, request reconcile.Request) (r
 	case !hasKind: // a user removed the other annotation: the next request gets a new name
 		return r.patch(ctx, etcd, remove(druidv1alpha1.RunTaskIDAnnotation))
 	}
-	if !slices.Contains(helper.TaskKinds(), kind) {
-		r.Recorder.Eventf(etcd, nil, corev1.EventTypeWarning, "UnknownTask", "RunTask", "The annotation %s=%q is not a task: set one of %s", druidv1alpha1.RunTaskAnnotation, kind, strings.Join(helper.TaskKinds(), ", "))
+	if !slices.Contains(helper.RunTaskKinds(), kind) {
+		r.Recorder.Eventf(etcd, nil, corev1.EventTypeWarning, "UnknownTask", "RunTask", "The annotation %s=%q is not a task: set one of %s", druidv1alpha1.RunTaskAnnotation, kind, strings.Join(helper.RunTaskKinds(), ", "))
 		return r.patch(ctx, etcd, test(druidv1alpha1.RunTaskAnnotation, kind), remove(druidv1alpha1.RunTaskAnnotation))
 	}
 	if !identified {

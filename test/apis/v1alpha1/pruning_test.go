@@ -59,6 +59,7 @@ var _ = Describe("Pruning", func() {
 			"spec.targetStore.backupEntryRef",
 		),
 		Entry("of an EtcdOpsTask", "etcdopstasks.druid.gardener.cloud", &druidv1alpha1.EtcdOpsTask{},
+			"spec.config.backupInspection",
 			"spec.config.compaction",
 			"spec.config.defragmentation",
 			"spec.config.restoreDrill",

@@ -69,6 +69,15 @@ func RestoreDrillJobName(etcd *druidv1alpha1.Etcd) string { return etcd.Name + "
 // RecoveryJobName is the name of the Job that stores the data from which a cluster is recovered.
 func RecoveryJobName(etcd *druidv1alpha1.Etcd) string { return etcd.Name + "-recover" }
 
+// backupInspectionSuffix is the end of the name of the Job that makes data of the backup store readable. Kubernetes shortens the names of pods to the
+// first 58 characters of the name of their Job and a dash. The longest name of an Etcd has 52 characters. An admission policy finds the pods by their names.
+const backupInspectionSuffix = "-insp"
+
+// BackupInspectionJobName is the name of the Job that makes data of the backup store readable.
+func BackupInspectionJobName(etcd *druidv1alpha1.Etcd) string {
+	return etcd.Name + backupInspectionSuffix
+}
+
 // InspectionJobName is the name of the Job that inspects the volume of the member with the ordinal.
 func InspectionJobName(etcd *druidv1alpha1.Etcd, ordinal int) string {
 	return PodName(etcd, ordinal) + "-inspect"

@@ -14,6 +14,11 @@ import (
 
 // TaskKinds are all kinds of tasks.
 func TaskKinds() []string {
+	return append(RunTaskKinds(), druidv1alpha1.TaskBackupInspection)
+}
+
+// RunTaskKinds are the kinds of tasks that the annotation druid.gardener.cloud/run-task can request.
+func RunTaskKinds() []string {
 	return []string{
 		druidv1alpha1.RunTaskFullSnapshot,
 		druidv1alpha1.RunTaskDeltaSnapshot,
@@ -41,6 +46,8 @@ func TaskKind(task *druidv1alpha1.EtcdOpsTask) string {
 		return druidv1alpha1.RunTaskDefragmentation
 	case config.RestoreDrill != nil:
 		return druidv1alpha1.RunTaskRestoreDrill
+	case config.BackupInspection != nil:
+		return druidv1alpha1.TaskBackupInspection
 	default:
 		return ""
 	}

@@ -37,6 +37,7 @@ const (
 	ComponentNameInspectionJob          = "etcd-inspection-job"
 	ComponentNameRestoreDrillJob        = "etcd-restore-drill-job"
 	ComponentNameRecoveryJob            = "etcd-recovery-job"
+	ComponentNameBackupInspectionJob    = "etcd-backup-inspection-job"
 	ComponentNameConnection             = "etcd-connection"
 	// ComponentNameOpsTask is of EtcdOpsTasks that the operator itself makes.
 	ComponentNameOpsTask = "etcd-ops-task"
@@ -82,6 +83,12 @@ const (
 	// RestoreDrillPeriodAnnotation is the time between two restore drills of an Etcd, for example 24h. 0s: none is scheduled. Without it, the
 	// configuration of the operator applies.
 	RestoreDrillPeriodAnnotation = "druid.gardener.cloud/restore-drill-period"
+	// TaskBackupInspection is the kind of a task that makes data of the backup store readable. RunTaskAnnotation cannot
+	// request it.
+	TaskBackupInspection = "backup-inspection"
+	// TaskBackupInspectionAnnotation is the key of the BackupInspectionConfig, in JSON, on an EtcdOpsTask of the kind
+	// TaskBackupInspection. It takes precedence over spec.config, which the CustomResourceDefinitions of etcd-druid prune.
+	TaskBackupInspectionAnnotation = "etcd-druid.extensions.gardener.cloud/backup-inspection"
 	// TaskKindAnnotation is the key of the task kind, one of RunTask*, on an EtcdOpsTask that the operator created
 	// because of RunTaskAnnotation. It takes precedence over spec.config: the CustomResourceDefinitions of etcd-druid
 	// prune unknown kinds.

@@ -101,6 +101,8 @@ const (
 	ErrorCodeRestoreDrill ErrorCode = "ERR_RESTORE_DRILL"
 	// ErrorCodeMembersDiffer is a restore drill that has found that the members have different data at the same revision.
 	ErrorCodeMembersDiffer ErrorCode = "ERR_MEMBERS_DIFFER"
+	// ErrorCodeBackupInspection is an inspection of the backup store that could not make the data readable.
+	ErrorCodeBackupInspection ErrorCode = "ERR_BACKUP_INSPECTION"
 	// ErrorCodeDefragment is a member that could not be defragmented, or members that did not serve afterwards.
 	ErrorCodeDefragment ErrorCode = "ERR_DEFRAGMENT"
 )

@@ -75,6 +75,10 @@ type EtcdOpsTaskConfig struct {
 	// RestoreDrill proves now that the backup store contains what the cluster contains, and that the sidecar restores it.
 	// +optional
 	RestoreDrill *RestoreDrillConfig `json:"restoreDrill,omitempty"`
+	// BackupInspection makes the data that the backup store contains readable in a pod for a limited time. The data
+	// includes Secrets. Nothing of the cluster changes.
+	// +optional
+	BackupInspection *BackupInspectionConfig `json:"backupInspection,omitempty"`
 }
 
 // CompactionConfig configures a compaction that is run now. How the Job runs is configured in
@@ -88,6 +92,35 @@ type DefragmentationConfig struct{}
 // RestoreDrillConfig configures a restore drill that is run now. Its Job has the resources of
 // spec.backup.snapshotCompaction of the Etcd.
 type RestoreDrillConfig struct{}
+
+// BackupInspectionConfig configures an inspection of the backup store.
+type BackupInspectionConfig struct {
+	// Point is the point whose data becomes readable.
+	// +required
+	Point BackupPoint `json:"point"`
+	// CompareWith is a second point, for a comparison. Unset: none.
+	// +optional
+	CompareWith *BackupPoint `json:"compareWith,omitempty"`
+	// TimeLimitSeconds is how long, in seconds, the data is readable. Default: 900, set by the API server.
+	// +optional
+	// +kubebuilder:default=900
+	// +kubebuilder:validation:Minimum=60
+	// +kubebuilder:validation:Maximum=14400
+	TimeLimitSeconds *int32 `json:"timeLimitSeconds,omitempty"`
+}
+
+// BackupPoint is a point of the history that the backup store contains. Without a field, it is the newest one: the sidecar
+// takes a delta snapshot first, so that the store contains what the cluster contains.
+// +kubebuilder:validation:MaxProperties=1
+type BackupPoint struct {
+	// Revision of etcd.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	Revision *int64 `json:"revision,omitempty"`
+	// Time leads to the last revision that the sidecar had received then.
+	// +optional
+	Time *metav1.Time `json:"time,omitempty"`
+}
 
 // OnDemandSnapshotConfig configures a snapshot that is taken now.
 // +kubebuilder:validation:XValidation:rule="self.type != 'delta' || !has(self.isFinal) || !self.isFinal",message="isFinal can only be true with type full"
