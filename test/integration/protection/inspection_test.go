@@ -208,21 +208,21 @@ var _ = Describe("An inspection of the backup store", Ordered, func() {
 		Expect(stranger.Client.Create(ctx, stranger.job("etcd-restore-drill-job"))).To(Succeed())
 	})
 
-	DescribeTable("is read only by users with the verb inspect for its Etcd", func(ctx SpecContext, request func(inspector, string) error, admitted OmegaMatcher) {
-		Expect(request(stranger, "main-insp-abcde")).To(rejected("main"))
-		Expect(request(ofMain, "other-insp-abcde")).To(rejected("other"))
-		Expect(request(ofMain, longest+"-insp-abcde")).To(rejected(longest))
-		Expect(request(ofMain, "main-insp-abcde")).To(admitted)
-		Expect(request(ofLongest, longest+"-insp-abcde")).To(admitted)
+	DescribeTable("is read only by users with the verb inspect for its Etcd", func(ctx SpecContext, request func(context.Context, inspector, string) error, admitted OmegaMatcher) {
+		Expect(request(ctx, stranger, "main-insp-abcde")).To(rejected("main"))
+		Expect(request(ctx, ofMain, "other-insp-abcde")).To(rejected("other"))
+		Expect(request(ctx, ofMain, longest+"-insp-abcde")).To(rejected(longest))
+		Expect(request(ctx, ofMain, "main-insp-abcde")).To(admitted)
+		Expect(request(ctx, ofLongest, longest+"-insp-abcde")).To(admitted)
 
 		By("reading other pods")
-		Expect(request(stranger, "main-0")).To(admitted)
-		Expect(request(stranger, "main-0-inspect-abcde")).To(admitted)
+		Expect(request(ctx, stranger, "main-0")).To(admitted)
+		Expect(request(ctx, stranger, "main-0-inspect-abcde")).To(admitted)
 	},
-		Entry("with exec", func(i inspector, pod string) error { return i.connect(context.Background(), pod, "exec") }, admitted()),
-		Entry("with attach", func(i inspector, pod string) error { return i.connect(context.Background(), pod, "attach") }, admitted()),
-		Entry("with port-forward", func(i inspector, pod string) error { return i.connect(context.Background(), pod, "portforward") }, admitted()),
-		Entry("with debug", func(i inspector, pod string) error { return i.debug(context.Background(), pod) }, Succeed()),
+		Entry("with exec", func(ctx context.Context, i inspector, pod string) error { return i.connect(ctx, pod, "exec") }, admitted()),
+		Entry("with attach", func(ctx context.Context, i inspector, pod string) error { return i.connect(ctx, pod, "attach") }, admitted()),
+		Entry("with port-forward", func(ctx context.Context, i inspector, pod string) error { return i.connect(ctx, pod, "portforward") }, admitted()),
+		Entry("with debug", func(ctx context.Context, i inspector, pod string) error { return i.debug(ctx, pod) }, Succeed()),
 	)
 
 	It("needs no verb if the chart value disables the policies", func() {
