@@ -5,8 +5,11 @@
 package e2e_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -14,14 +17,20 @@ import (
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/gardener/gardener-extension-etcd-druid/cmd/kubectl-etcd/app"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/framework"
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
-const drillPage = "operations/restore-drills.md"
+const (
+	drillPage   = "operations/restore-drills.md"
+	inspectPage = "operations/inspect-a-backup.md"
+)
 
 var _ = Describe("A restore drill", func() {
 	It("proves the backup store, and finds a flipped byte", framework.NeedsSeed("changes the directory of the store"), framework.NeedsRestore("restores snapshots"), func(ctx SpecContext) {
@@ -43,6 +52,9 @@ var _ = Describe("A restore drill", func() {
 			g.Expect(ns.Client.Get(ctx, client.ObjectKey{Namespace: ns.Name, Name: "druid-main"}, resource)).To(Succeed())
 			g.Expect(resource.Annotations["etcd-druid.extensions.gardener.cloud/restore-drill"]).To(ContainSubstring(`"period":"24h0m0s"`))
 		}).WithContext(ctx).WithTimeout(framework.ReconcileTimeout).WithPolling(framework.PollInterval).Should(Succeed(), ns.State)
+
+		By("reading what the store contained, with the commands of the page")
+		inspectBackup(ctx, ns, writeLog)
 
 		By("flipping a byte of a full snapshot")
 		full := snapshots(ns, "Full-")
@@ -80,6 +92,53 @@ var _ = Describe("A restore drill", func() {
 		writeLog.ExpectComplete(ctx)
 	}, SpecTimeout(2*specTimeout))
 })
+
+// inspectBackup reads a revision of the backup store, compares it with the running cluster, and exports it. It expects that nothing is left then.
+func inspectBackup(ctx context.Context, ns *framework.TestNamespace, writeLog *framework.WriteLog) {
+	GinkgoHelper()
+	began := time.Now()
+	written, revision := writeLog.Written(), writeLog.Revision
+	writeLog.Write(ctx, 3) // only the delta snapshot that a comparison takes contains them
+	placeholders := map[string]string{
+		"NAMESPACE": ns.Name, "NAME": "main", "REVISION": strconv.FormatInt(revision, 10), "OBJECT": "write/000007", "PREFIX": "write/",
+		"FILE": filepath.Join(GinkgoT().TempDir(), "keys"),
+	}
+	Expect(ns.Follow(ctx, inspectPage, "Read a key", placeholders)).To(And(
+		ContainSubstring(written["write/000007"]), ContainSubstring("text/plain"), MatchRegexp(`Data: revision %d.*, from Full-`, revision)))
+	Expect(ns.Follow(ctx, inspectPage, "Compare with the running cluster", placeholders)).To(And(
+		MatchRegexp(`(?m)^\+ write/000020\t`), MatchRegexp(`(?m)^\+ write/000022\t`), Not(MatchRegexp(`(?m)^[-<>] `))))
+	Expect(ns.Follow(ctx, inspectPage, "Several reads", placeholders)).To(And(
+		MatchRegexp(`(?m)^write/000019\t\d+\t1\t\d+$`), Not(ContainSubstring("write/000020")), ContainSubstring(written["write/000007"])))
+	ns.Follow(ctx, inspectPage, "Export", placeholders)
+	exported, err := os.ReadFile(placeholders["FILE"])
+	Expect(err).NotTo(HaveOccurred())
+	found := map[string]string{}
+	for line := range strings.Lines(string(exported)) {
+		entry := struct {
+			Key   string
+			Value []byte
+		}{}
+		Expect(json.Unmarshal([]byte(line), &entry)).To(Succeed())
+		found[entry.Key] = string(entry.Value)
+	}
+	Expect(found).To(Equal(written))
+
+	By("reading a revision that the store does not contain")
+	out := &bytes.Buffer{}
+	code := app.Run(ctx, genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: out, ErrOut: out}, []string{"inspect", "main", "-n", ns.Name, "--revision=1000000", "list"})
+	Expect(code).To(Equal(3), out.String())
+	Expect(out.String()).To(MatchRegexp(`the snapshots do not lead to this point: revision 1000000; available revisions: \d+-\d+ \(`))
+
+	By("expecting that nothing is left")
+	Eventually(func(g Gomega) {
+		tasks, pods := &druidv1alpha1.EtcdOpsTaskList{}, &corev1.PodList{}
+		g.Expect(ns.Client.List(ctx, tasks, client.InNamespace(ns.Name))).To(Succeed())
+		g.Expect(tasks.Items).NotTo(ContainElement(HaveField("Spec.Config.BackupInspection", Not(BeNil()))))
+		g.Expect(ns.Client.List(ctx, pods, client.InNamespace(ns.Name), client.MatchingLabels{"app.kubernetes.io/component": "etcd-backup-inspection-job"})).To(Succeed())
+		g.Expect(pods.Items).To(BeEmpty())
+	}).WithContext(ctx).WithTimeout(framework.ReconcileTimeout).WithPolling(framework.PollInterval).Should(Succeed(), ns.State)
+	GinkgoWriter.Println("Inspected the store in", time.Since(began).Round(time.Second))
+}
 
 // drilledEtcd creates an Etcd whose store contains a full snapshot and a delta snapshot.
 func drilledEtcd(ctx context.Context, name string, changes ...func(*druidv1alpha1.Etcd)) (*framework.TestNamespace, *druidv1alpha1.Etcd, *framework.WriteLog) {

@@ -100,7 +100,7 @@ func newCommand(streams, raw genericiooptions.IOStreams) *cobra.Command {
 	p.flags.AddFlags(command.PersistentFlags())
 	command.AddCommand(
 		p.statusCommand(), p.planCommand(), p.whyCommand(), p.adoptCommand(), p.logsCommand(), p.ctlCommand(),
-		p.snapshotCommand(), p.compactCommand(), p.defragCommand(), p.restoreDrillCommand(), p.reconcileCommand(), p.suspendCommand(), p.resumeCommand(), p.protectCommand(), p.unprotectCommand(),
+		p.snapshotCommand(), p.compactCommand(), p.defragCommand(), p.restoreDrillCommand(), p.inspectCommand(), p.reconcileCommand(), p.suspendCommand(), p.resumeCommand(), p.protectCommand(), p.unprotectCommand(),
 		p.hibernateCommand(), p.wakeCommand(), p.rotateCACommand(), p.disablePeerTLSCommand(), p.restoreCommand(), p.recoverCommand(), p.acceptRevisionCommand(), p.replaceVolumeCommand(), p.releaseStoreCommand(),
 		p.skipFinalSnapshotCommand(), p.requireFinalSnapshotCommand(), p.reportCommand(),
 	)

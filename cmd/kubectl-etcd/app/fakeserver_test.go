@@ -13,9 +13,11 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync"
 
+	"github.com/gorilla/websocket"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -36,8 +38,8 @@ var moreResources = map[schema.GroupVersion]map[string]string{
 	{Group: "druid.gardener.cloud", Version: "v1alpha1"}: {"etcdcopybackupstasks": "EtcdCopyBackupsTask"},
 }
 
-// fakeServer serves objects over HTTP: get, list, patch, delete, and the logs of pods. It records writes as "VERB PATH BODY". Members
-// cannot be reached through it.
+// fakeServer serves objects over HTTP: get, list, create, patch, delete, and the logs and commands of pods. It records writes as "VERB PATH
+// BODY". Members cannot be reached through it.
 type fakeServer struct {
 	client.Client
 
@@ -46,6 +48,12 @@ type fakeServer struct {
 	forbidden func(verb, path string) bool
 	// logs by namespace/pod/container. A previous log has the suffix /previous.
 	logs map[string]string
+	// invalid returns true for the body of an object that cannot be created. Nil: all can be.
+	invalid func(body string) bool
+	// created is called for each object that was created. Nil: nothing happens then.
+	created func(client.Object)
+	// exec runs a command in a pod, and returns its exit code. Nil: no pod runs commands.
+	exec func(pod string, command []string, out, errOut io.Writer) int
 
 	lock   sync.Mutex
 	writes []string
@@ -82,6 +90,11 @@ func (f *fakeServer) expectSuccess(ctx context.Context, args ...string) {
 func (f *fakeServer) ServeHTTP(response http.ResponseWriter, request *http.Request) {
 	if text, found := f.logOf(request); found {
 		_, _ = io.WriteString(response, text)
+
+		return
+	}
+	if strings.HasSuffix(request.URL.Path, "/exec") && f.exec != nil {
+		f.serveExec(response, request)
 
 		return
 	}
@@ -135,7 +148,7 @@ func (f *fakeServer) serve(request *http.Request) (any, error) {
 		served := metav1.APIResourceList{GroupVersion: version.String()}
 		for name, kind := range kinds {
 			served.APIResources = append(served.APIResources, metav1.APIResource{
-				Name: name, SingularName: strings.ToLower(kind), Kind: kind, Namespaced: !clusterScoped[name], Verbs: metav1.Verbs{"get", "list", "patch", "delete"},
+				Name: name, SingularName: strings.ToLower(kind), Kind: kind, Namespaced: !clusterScoped[name], Verbs: metav1.Verbs{"get", "list", "create", "patch", "delete"},
 			})
 		}
 
@@ -179,6 +192,17 @@ func (f *fakeServer) respond(request *http.Request, kind schema.GroupVersionKind
 	switch request.Method {
 	case http.MethodPatch:
 		err = f.Patch(request.Context(), object, client.RawPatch(types.PatchType(request.Header.Get("Content-Type")), body))
+	case http.MethodPost:
+		if err = json.Unmarshal(body, object); err != nil {
+			return nil, err
+		}
+		if f.invalid != nil && f.invalid(string(body)) {
+			return nil, apierrors.NewInvalid(kind.GroupKind(), "", nil)
+		}
+		object.SetNamespace(key.Namespace)
+		if err = f.Create(request.Context(), object); err == nil && f.created != nil {
+			f.created(object)
+		}
 	case http.MethodDelete:
 		err = f.Delete(request.Context(), object)
 	default:
@@ -187,4 +211,38 @@ func (f *fakeServer) respond(request *http.Request, kind schema.GroupVersionKind
 	object.GetObjectKind().SetGroupVersionKind(kind)
 
 	return object, err
+}
+
+// serveExec runs a command in a pod, with the protocol v5.channel.k8s.io.
+func (f *fakeServer) serveExec(response http.ResponseWriter, request *http.Request) {
+	upgrader := websocket.Upgrader{Subprotocols: []string{"v5.channel.k8s.io"}}
+	connection, err := upgrader.Upgrade(response, request, nil)
+	if err != nil {
+		return // the request was answered
+	}
+	defer connection.Close()
+	path := strings.Split(strings.Trim(request.URL.Path, "/"), "/")
+	code := f.exec(path[5], request.URL.Query()["command"], channel{connection, 1}, channel{connection, 2})
+	status := metav1.Status{Status: metav1.StatusSuccess}
+	if code != 0 {
+		status = metav1.Status{Status: metav1.StatusFailure, Reason: "NonZeroExitCode", Details: &metav1.StatusDetails{
+			Causes: []metav1.StatusCause{{Type: "ExitCode", Message: strconv.Itoa(code)}},
+		}}
+	}
+	text, err := json.Marshal(status)
+	if err == nil {
+		_, _ = channel{connection, 3}.Write(text)
+	}
+	_ = connection.WriteMessage(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseNormalClosure, ""))
+}
+
+// channel is a stream of a websocket.
+type channel struct {
+	connection *websocket.Conn
+	number     byte
+}
+
+// Write implements io.Writer.
+func (c channel) Write(text []byte) (int, error) {
+	return len(text), c.connection.WriteMessage(websocket.BinaryMessage, append([]byte{c.number}, text...))
 }
