@@ -295,6 +295,7 @@ var _ = Describe("The alerts", Ordered, ContinueOnFailure, func() {
 		Entry("for a restore drill that was incomplete", []string{
 			task("restore-drill", "Failed", since(10, "1")), conditionBecause("RestoreProven", "Unknown", "DrillIncomplete", since(10, "1")),
 		}, 3*time.Hour),
+		Entry("for an inspection of a revision that the backup store does not contain", []string{task("backup-inspection", "Failed", since(10, "1"))}, 3*time.Hour),
 		Entry("for a restore that was not checked", []string{conditionBecause("RestoreProven", "False", "NotChecked", "1x360")}, 5*time.Hour),
 		Entry("for a fault of a restore drill that a full snapshot has repaired", []string{
 			task("restore-drill", "Failed", since(10, "1")), conditionBecause("RestoreProven", "False", "EventsMissing", "_x10 1x25 stale"),
