@@ -31,7 +31,8 @@ func NewLock(config *rest.Config, lease client.ObjectKey, timeout time.Duration,
 	if err != nil {
 		return nil, fmt.Errorf("naming this instance: %w", err)
 	}
-	config = rest.AddUserAgent(config, "leader-election")
+	// AddUserAgent changes its argument. The timeout would also end each watch of a client with the same configuration.
+	config = rest.AddUserAgent(rest.CopyConfig(config), "leader-election")
 	config.Timeout = timeout
 	core, err := corev1client.NewForConfig(config)
 	if err != nil {
