@@ -12,6 +12,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
@@ -23,7 +25,7 @@ import (
 const largestSize = 7
 
 // readClaims reads the claims of the members by exact name: main-etcd-main-x-0 is another Etcd's, whatever its beginning.
-func (r *reader) readClaims(ctx context.Context, events bool) {
+func (r *reader) readClaims(ctx context.Context, request Request) {
 	list := &corev1.PersistentVolumeClaimList{}
 	if err := r.Reader.List(ctx, list, r.labelled()...); err != nil {
 		r.failed(etcdcluster.SectionClaims, err)
@@ -33,6 +35,13 @@ func (r *reader) readClaims(ctx context.Context, events bool) {
 	byName := map[string]*corev1.PersistentVolumeClaim{}
 	for i := range list.Items {
 		byName[list.Items[i].Name] = &list.Items[i]
+	}
+	isNew := r.observation.State.Size == 0 && !r.observation.StatefulSet.Exists
+	exists, err := r.unlistedClaims(ctx, isNew, isNew && request.KnownClaims)
+	if err != nil {
+		r.failed(etcdcluster.SectionClaims, err)
+
+		return
 	}
 	// A hibernated or scaled-down cluster keeps its claims: the loop covers the largest size that it had. It also covers the temporary member of a surge,
 	// and the extra member of a volume migration before it exists.
@@ -44,16 +53,35 @@ func (r *reader) readClaims(ctx context.Context, events bool) {
 		count = max(count, int(r.etcd.Spec.Replicas)+1)
 	}
 	for ordinal := range count {
-		claim, isForeign := r.claim(ctx, byName[helper.ClaimName(r.etcd, ordinal)], ordinal)
-		if events && claim.Exists && (!claim.Bound || claim.Capacity < claim.Requested) {
+		claim, isForeign := r.claim(ctx, byName, exists, ordinal)
+		if request.Events && claim.Exists && (!claim.Bound || claim.Capacity < claim.Requested) {
 			claim.Warnings = r.warningsOf(ctx, claim)
 		}
 		r.addClaim(claim, isForeign)
 	}
-	isNew, isDiscarded := r.observation.State.Size == 0 && !r.observation.StatefulSet.Exists, r.observation.State.Restore == state.RestoreDiscard
-	if isNew || isDiscarded {
-		r.readOrphanedClaims(ctx, byName)
+	if isNew || r.observation.State.Restore == state.RestoreDiscard {
+		r.readOrphanedClaims(ctx, byName, exists)
 	}
+}
+
+// unlistedClaims returns which claims may exist that the cache does not contain, by their names. Of a new cluster, it lists the names once.
+// Otherwise each observation during the creation would read seven claims that do not exist. isKnown is true if the observation needs only the claims
+// in the cache.
+func (r *reader) unlistedClaims(ctx context.Context, isNew, isKnown bool) (func(name string) bool, error) {
+	if !isNew || isKnown {
+		return func(string) bool { return !isKnown }, nil
+	}
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaimList"))
+	if err := r.APIReader.List(ctx, list, client.InNamespace(r.etcd.Namespace)); err != nil {
+		return nil, fmt.Errorf("listing the claims of the namespace: %w", err)
+	}
+	names := sets.New[string]()
+	for _, item := range list.Items {
+		names.Insert(item.Name)
+	}
+
+	return func(name string) bool { return names.Has(name) }, nil
 }
 
 // addClaim adds a claim to those of the members, or to the foreign ones.
@@ -68,22 +96,26 @@ func (r *reader) addClaim(claim etcdcluster.Claim, isForeign bool) {
 
 // readOrphanedClaims reads the claims above those of the spec. A deleted Etcd of the same name may have left them, and its size is not recorded.
 // Members that are added later would mount the claims that a restore does not delete.
-func (r *reader) readOrphanedClaims(ctx context.Context, byName map[string]*corev1.PersistentVolumeClaim) {
+func (r *reader) readOrphanedClaims(ctx context.Context, byName map[string]*corev1.PersistentVolumeClaim, exists func(string) bool) {
 	for ordinal := len(r.observation.Claims) + len(r.observation.ForeignClaims); ordinal < largestSize && r.observation.Failure(etcdcluster.SectionClaims) == ""; ordinal++ {
-		if claim, isForeign := r.claim(ctx, byName[helper.ClaimName(r.etcd, ordinal)], ordinal); claim.Exists {
+		if claim, isForeign := r.claim(ctx, byName, exists, ordinal); claim.Exists {
 			r.addClaim(claim, isForeign)
 		}
 	}
 }
 
-// claim is the claim of one member. One that is not listed is read from the API server. The caches hold only objects
+// claim is the claim of one member. One that is not listed but may exist is read from the API server. The caches hold only objects
 // with the operator's labels, and a claim keeps the labels of its creation: early versions of etcd-druid set others. Without this read the
 // operator would take a claim with data for a missing one.
-func (r *reader) claim(ctx context.Context, listed *corev1.PersistentVolumeClaim, ordinal int) (claim etcdcluster.Claim, isForeign bool) {
-	if listed != nil {
+func (r *reader) claim(ctx context.Context, byName map[string]*corev1.PersistentVolumeClaim, exists func(string) bool, ordinal int) (claim etcdcluster.Claim, isForeign bool) {
+	name := helper.ClaimName(r.etcd, ordinal)
+	if listed := byName[name]; listed != nil {
 		return claimFor(listed, ordinal), false // it has the labels of the Etcd
 	}
-	name, object := helper.ClaimName(r.etcd, ordinal), &corev1.PersistentVolumeClaim{}
+	if !exists(name) {
+		return etcdcluster.Claim{Name: name, Ordinal: ordinal}, false
+	}
+	object := &corev1.PersistentVolumeClaim{}
 	switch err := r.APIReader.Get(ctx, r.key(name), object); {
 	case err == nil:
 		return claimFor(object, ordinal), !helper.IsClaimOf(object, r.etcd) && !r.usesClaim(ordinal)

@@ -93,6 +93,9 @@ type Request struct {
 	StorageClasses bool
 	// Events reads the warnings of volume claims that are not bound.
 	Events bool
+	// KnownClaims reads only the claims with the labels of the operator while the Etcd has neither a StatefulSet nor a recorded size. The claims
+	// that an earlier Etcd of the same name has left matter only to a plan.
+	KnownClaims bool
 	// RestoreVerification reads the Job that verifies a restore, the Jobs that inspect the volumes of members, and the Job of a recovery.
 	RestoreVerification bool
 	// Tasks reads what EtcdOpsTasks do to the Etcd.
@@ -115,7 +118,7 @@ func (o *Observer) Observe(ctx context.Context, etcd *druidv1alpha1.Etcd, reques
 	reader.readInitialClusterToken(ctx)
 	reader.readPods(ctx)
 	reader.acceptReplaced()
-	reader.readClaims(ctx, request.Events)
+	reader.readClaims(ctx, request)
 	reader.readLeases(ctx)
 	reader.readSecrets(ctx, reader.neededSecrets(request))
 	if request.Gardener {

@@ -300,6 +300,32 @@ var _ = Describe("Observer", func() {
 		Expect(newObserver().Observe(ctx, etcd, observer.Request{}).Claims).To(HaveLen(2), "what a restore discards")
 	})
 
+	It("reads the claims of a new cluster that exist, and none of them if only known claims matter", func() {
+		var names []string
+		calls.Get = func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+			if _, isClaim := object.(*corev1.PersistentVolumeClaim); isClaim {
+				names = append(names, key.Name)
+			}
+
+			return c.Get(ctx, key, object, options...)
+		}
+		orphaned := &corev1.PersistentVolumeClaim{ObjectMeta: meta("main-main-4")}
+		orphaned.Labels = nil // the caches do not contain it
+		objects = append(objects, orphaned)
+		Expect(newObserver().Observe(ctx, etcd, observer.Request{}).ForeignClaims).To(HaveLen(1))
+		Expect(names).To(HaveExactElements("main-main-4"))
+
+		names = nil
+		observed := newObserver().Observe(ctx, etcd, observer.Request{KnownClaims: true})
+		Expect(observed.Claims).To(HaveExactElements(etcdcluster.Claim{Name: "main-main-0"}))
+		Expect(observed.ForeignClaims).To(BeEmpty())
+		Expect(names).To(BeEmpty())
+
+		objects = append(objects, &appsv1.StatefulSet{ObjectMeta: meta("main")})
+		newObserver().Observe(ctx, etcd, observer.Request{KnownClaims: true})
+		Expect(names).To(HaveExactElements("main-main-0"), "a cluster that runs can have claims with other labels")
+	})
+
 	It("takes no claim for missing that cannot be read", func() {
 		calls.Get = func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
 			if _, isClaim := object.(*corev1.PersistentVolumeClaim); isClaim {
@@ -308,8 +334,23 @@ var _ = Describe("Observer", func() {
 
 			return c.Get(ctx, key, object, options...)
 		}
+		unlabelled := &corev1.PersistentVolumeClaim{ObjectMeta: meta("main-main-0")}
+		unlabelled.Labels = nil
+		objects = append(objects, unlabelled)
 		observed := newObserver().Observe(ctx, etcd, observer.Request{})
 		Expect(observed.Failures).To(ConsistOf(etcdcluster.ReadFailure{Section: "PersistentVolumeClaims", Message: "reading claim main-main-0: no answer"}))
+	})
+
+	It("does not begin a new cluster if the claims that an earlier one may have left cannot be listed", func() {
+		calls.List = func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			if _, isMetadata := list.(*metav1.PartialObjectMetadataList); isMetadata {
+				return errors.New("no answer")
+			}
+
+			return c.List(ctx, list, options...)
+		}
+		observed := newObserver().Observe(ctx, etcd, observer.Request{})
+		Expect(observed.Failures).To(ContainElement(etcdcluster.ReadFailure{Section: "PersistentVolumeClaims", Message: "listing the claims of the namespace: no answer"}))
 	})
 
 	It("takes a StatefulSet that names no replicas for one of one", func() {

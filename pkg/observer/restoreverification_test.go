@@ -12,6 +12,7 @@ import (
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -83,7 +84,8 @@ var _ = Describe("The Jobs that inspect databases", func() {
 		live := build(interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
 			return errors.New("not expected")
 		}})
-		observed := observe(build(interceptor.Funcs{}, inspection(0, "zero")), live)
+		statefulSet := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: "main"}} // without it, the Etcd is new
+		observed := observe(build(interceptor.Funcs{}, inspection(0, "zero"), statefulSet), live)
 		Expect(observed.Failures).To(BeEmpty())
 		Expect(observed.Inspections).To(HaveLen(1))
 	})

@@ -144,7 +144,7 @@ func (r *Reconciler) periodFor(etcd *druidv1alpha1.Etcd) time.Duration {
 // meantime, the same observation is written into the new version. Another observation would take seconds while members do not
 // respond.
 func (r *Reconciler) updateStatus(ctx context.Context, stored, etcd *druidv1alpha1.Etcd) error {
-	observation := r.Observer.Observe(ctx, etcd, observer.Request{QueryEtcd: !helper.IsHibernated(etcd), Events: true})
+	observation := r.Observer.Observe(ctx, etcd, observer.Request{QueryEtcd: !helper.IsHibernated(etcd), Events: true, KnownClaims: true})
 	quotaReachedIn := r.sizes.add(etcd, observation, r.Clock.Now())
 	setMetrics(client.ObjectKeyFromObject(stored), measured{
 		certificates: conditions.CertificatesInUse(observation), members: etcdcluster.MembersFor(etcd, observation), quotaReachedIn: quotaReachedIn,
