@@ -24,6 +24,9 @@ import (
 // idleTimeout is the time after which the Pool closes an unused connection.
 const idleTimeout = 5 * time.Minute
 
+// sweepPeriod is the shortest time between two searches for unused connections. A search reads all connections of the Pool.
+const sweepPeriod = time.Minute
+
 // maxConnections is the maximum number of connections of a Pool: seven members of each of 585 Etcds. A new connection beyond
 // it closes the least recently used one.
 const maxConnections = 4096
@@ -38,6 +41,8 @@ type Pool struct {
 
 	lock        sync.Mutex
 	connections map[poolKey]*pooled
+	// nextSweep is the time of the next search for unused connections.
+	nextSweep time.Time
 }
 
 type poolKey struct{ address, serverName, credentials string }
@@ -104,7 +109,7 @@ func keyOf(target Target) poolKey {
 	return key
 }
 
-// lookup returns the connection of the key, or nil, and closes all connections that reached the idleTimeout.
+// lookup returns the connection of the key, or nil. Once per sweepPeriod it closes all other connections that reached the idleTimeout.
 func (p *Pool) lookup(key poolKey) *member {
 	p.lock.Lock()
 	defer p.lock.Unlock()
@@ -112,9 +117,12 @@ func (p *Pool) lookup(key poolKey) *member {
 	if found := p.connections[key]; found != nil {
 		found.lastUsed = now
 	}
-	for other, connection := range p.connections {
-		if now.Sub(connection.lastUsed) > idleTimeout {
-			p.remove(other)
+	if !now.Before(p.nextSweep) {
+		p.nextSweep = now.Add(sweepPeriod)
+		for other, connection := range p.connections {
+			if now.Sub(connection.lastUsed) > idleTimeout {
+				p.remove(other)
+			}
 		}
 	}
 	if found := p.connections[key]; found != nil {

@@ -5,6 +5,9 @@
 package care
 
 import (
+	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -45,20 +48,61 @@ type measured struct {
 	quotaReachedIn time.Duration
 }
 
+// series is one time series of a metric.
+type series struct {
+	metric *prometheus.GaugeVec
+	// labels are the values of the labels, joined by a byte that no label contains.
+	labels string
+}
+
+// separator joins the values of labels.
+const separator = "\xff"
+
+func (s series) values() []string { return strings.Split(s.labels, separator) }
+
+// exposed are the series of each Etcd. A search in the metrics would read the series of all Etcds for each reconciliation.
+var exposed = struct {
+	sync.Mutex
+	series map[client.ObjectKey]map[series]float64
+}{series: map[client.ObjectKey]map[series]float64{}}
+
 // setMetrics replaces the metrics of an Etcd. Those about certificates, versions and the quota are absent if nothing is known about them.
 func setMetrics(etcd client.ObjectKey, m measured) {
-	labels := prometheus.Labels{"etcd_namespace": etcd.Namespace, "etcd": etcd.Name}
-	certificateExpiration.DeletePartialMatch(labels)
-	memberVersion.DeletePartialMatch(labels)
-	if quotaReached.DeletePartialMatch(labels); m.quotaReachedIn > 0 {
-		quotaReached.WithLabelValues(etcd.Namespace, etcd.Name).Set(m.quotaReachedIn.Seconds())
+	wanted := m.series(etcd)
+	exposed.Lock()
+	previous := exposed.series[etcd]
+	if exposed.series[etcd] = wanted; len(wanted) == 0 {
+		delete(exposed.series, etcd)
+	}
+	exposed.Unlock()
+
+	for s := range previous {
+		if _, remains := wanted[s]; !remains {
+			s.metric.DeleteLabelValues(s.values()...)
+		}
+	}
+	for s, value := range wanted {
+		s.metric.WithLabelValues(s.values()...).Set(value)
+	}
+}
+
+// series returns the series of an Etcd with their values.
+func (m measured) series(etcd client.ObjectKey) map[series]float64 {
+	all := map[series]float64{}
+	add := func(value float64, metric *prometheus.GaugeVec, labels ...string) {
+		all[series{metric, strings.Join(slices.Concat([]string{etcd.Namespace, etcd.Name}, labels), separator)}] = value
+	}
+	if m.quotaReachedIn > 0 {
+		add(m.quotaReachedIn.Seconds(), quotaReached)
 	}
 	for _, member := range m.members {
 		if versions := member.Versions(); versions != (etcdcluster.Versions{}) {
-			memberVersion.WithLabelValues(etcd.Namespace, etcd.Name, member.Name, versions.Etcd, versions.Wrapper, versions.Sidecar).Set(1)
+			add(1, memberVersion, member.Name, versions.Etcd, versions.Wrapper, versions.Sidecar)
 		}
 	}
 	for _, certificate := range m.certificates {
-		certificateExpiration.WithLabelValues(etcd.Namespace, etcd.Name, certificate.SecretName, certificate.Key).Set(float64(certificate.NotAfter.Unix()))
+		add(float64(certificate.NotAfter.Unix()), certificateExpiration, certificate.SecretName, certificate.Key)
 	}
+
+	return all
 }

@@ -94,6 +94,20 @@ var _ = Describe("The versions of members", func() {
 		Expect(versions()).To(BeEmpty())
 	})
 
+	It("are those of the last reconciliation", func(ctx SpecContext) {
+		_, err := r.Reconcile(ctx, request)
+		Expect(err).NotTo(HaveOccurred())
+		updated := r.Observer.(sees)
+		updated.Etcd.Members[0].Version = "3.5.28"
+		_, err = r.Reconcile(ctx, request)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(versions()).To(ConsistOf(ContainSubstring("etcd_version=3.5.28")))
+		Expect(c.Delete(ctx, etcd)).To(Succeed())
+		_, err = r.Reconcile(ctx, request)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(versions()).To(BeEmpty())
+	})
+
 	It("are not written again if the API server removes them from the status", func(ctx SpecContext) {
 		prunes = true
 		for range 3 {
