@@ -186,7 +186,7 @@ const (
 	// which etcd rejected writes. Such a snapshot does not count. The care controller then recreates the Lease.
 	LeaseAnnotationAwaitsReset = "etcd-druid.extensions.gardener.cloud/awaits-reset"
 	// RecoveryTokenAnnotation is the key, on the Job that stores the data from which a cluster is recovered, of the token of the option.
-	RecoveryTokenAnnotation = "etcd-druid.extensions.gardener.cloud/recovery-token"
+	RecoveryTokenAnnotation = "etcd-druid.extensions.gardener.cloud/recovery-token" // #nosec G101 -- the token of an option is no credential
 	// InspectionClaimUIDAnnotation is the key, on a Job that inspects the volume of a member, of the UID of its PersistentVolumeClaim.
 	InspectionClaimUIDAnnotation = "etcd-druid.extensions.gardener.cloud/claim-uid"
 	// ManagedResourceAnnotationRestoreDrill is the key, on the ManagedResource of an Etcd, of the record of its restore drills (JSON, see
