@@ -9,8 +9,6 @@ import (
 	"slices"
 	"time"
 
-	batchv1 "k8s.io/api/batch/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
@@ -24,30 +22,16 @@ func (r *reader) readRecovery(ctx context.Context) {
 	if recovery := r.observation.State.Recovery; recovery != nil {
 		r.findClustersWithoutQuorum(ctx, recovery.LostAt)
 	}
-	job := &batchv1.Job{}
-	if err := r.Reader.Get(ctx, r.key(helper.RecoveryJobName(r.etcd)), job); err != nil {
-		if !apierrors.IsNotFound(err) {
-			r.failed(etcdcluster.SectionRestoreVerification, err)
-		}
-
-		return
+	if job, pods, exists := r.jobWithPods(ctx, helper.RecoveryJobName(r.etcd), druidv1alpha1.ComponentNameRecoveryJob); exists {
+		r.observation.RecoveryJob = etcdcluster.RecoveryJobFor(job, pods)
 	}
-	if !helper.IsManagedFor(job, r.etcd) {
-		return // the operator neither reads nor deletes a Job of something else
-	}
-	pods, err := r.podsOfJobs(ctx, druidv1alpha1.ComponentNameRecoveryJob, *job)
-	if err != nil {
-		r.failed(etcdcluster.SectionRestoreVerification, err)
-
-		return
-	}
-	r.observation.RecoveryJob = etcdcluster.RecoveryJobFor(job, pods)
 }
 
 // lossWindow is how long before the loss of a quorum that of another cluster may have the same cause.
 const lossWindow = time.Hour
 
-// findClustersWithoutQuorum finds the other Etcds whose quorum is lost or not known, by their condition Ready, since lossWindow before this loss. During a fault of the network, the operator does not know it. Clusters that had no quorum before do not show such a fault.
+// findClustersWithoutQuorum finds the other Etcds whose quorum is lost or not known, by their condition Ready, since lossWindow before this loss.
+// During a fault of the network, the operator does not know it. Clusters that had no quorum before do not show such a fault.
 func (r *reader) findClustersWithoutQuorum(ctx context.Context, lostAt time.Time) {
 	etcds := &druidv1alpha1.EtcdList{}
 	if err := r.Reader.List(ctx, etcds); err != nil {

@@ -21,24 +21,32 @@ import (
 
 // readRestoreVerification reads the Job that verifies a restore, and its pods.
 func (r *reader) readRestoreVerification(ctx context.Context) {
-	job := &batchv1.Job{}
-	if err := r.Reader.Get(ctx, r.key(helper.RestoreVerificationJobName(r.etcd)), job); err != nil {
+	if job, pods, exists := r.jobWithPods(ctx, helper.RestoreVerificationJobName(r.etcd), druidv1alpha1.ComponentNameRestoreVerificationJob); exists {
+		r.observation.RestoreVerification = etcdcluster.RestoreVerificationFor(job, pods)
+	}
+}
+
+// jobWithPods reads a Job of the Etcd, and its pods. exists is false if there is none, or if it cannot be read.
+func (r *reader) jobWithPods(ctx context.Context, name, component string) (job *batchv1.Job, pods []corev1.Pod, exists bool) {
+	job = &batchv1.Job{}
+	if err := r.Reader.Get(ctx, r.key(name), job); err != nil {
 		if !apierrors.IsNotFound(err) {
 			r.failed(etcdcluster.SectionRestoreVerification, err)
 		}
 
-		return
+		return nil, nil, false
 	}
 	if !helper.IsManagedFor(job, r.etcd) {
-		return // the operator neither reads nor deletes a Job of something else
+		return nil, nil, false // the operator neither reads nor deletes a Job of something else
 	}
-	pods, err := r.podsOfJobs(ctx, druidv1alpha1.ComponentNameRestoreVerificationJob, *job)
+	pods, err := r.podsOfJobs(ctx, component, *job)
 	if err != nil {
 		r.failed(etcdcluster.SectionRestoreVerification, err)
 
-		return
+		return nil, nil, false
 	}
-	r.observation.RestoreVerification = etcdcluster.RestoreVerificationFor(job, pods)
+
+	return job, pods, true
 }
 
 // readInspections reads the Jobs that inspect the volumes of members, and their pods.

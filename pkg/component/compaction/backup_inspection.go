@@ -11,11 +11,8 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
-	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/component/podspec"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
@@ -70,26 +67,9 @@ func BackupInspectionJob(v Values, inspection BackupInspection) *batchv1.Job {
 	spec.Containers = []corev1.Container{waitContainer(v, inspection.TimeLimit)}
 	spec.ImagePullSecrets = v.HelperPullSecrets
 
-	return &batchv1.Job{
-		TypeMeta: metav1.TypeMeta{APIVersion: batchv1.SchemeGroupVersion.String(), Kind: "Job"},
-		ObjectMeta: metav1.ObjectMeta{
-			Name:            helper.BackupInspectionJobName(v.Etcd),
-			Namespace:       v.Etcd.Namespace,
-			Labels:          backupInspection.labels(v.Etcd),
-			Annotations:     map[string]string{druidv1alpha1.LeaseAnnotationStore: backupstore.RecordFor(v.Store).String()},
-			OwnerReferences: []metav1.OwnerReference{helper.OwnerReference(v.Etcd)},
-		},
-		Spec: batchv1.JobSpec{
-			BackoffLimit:            new(int32(verificationRetries)),
-			ActiveDeadlineSeconds:   new(seconds),
-			TTLSecondsAfterFinished: new(int32(backupInspectionTTL)),
-			PodFailurePolicy:        inspectionFetchPolicy(inspection),
-			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: withoutAPIServer(backupInspection.podLabels(v.Etcd)), Annotations: podAnnotations(v.Etcd)},
-				Spec:       spec,
-			},
-		},
-	}
+	return backupInspection.job(v.Etcd, storeAnnotations(v), withoutAPIServer(backupInspection.podLabels(v.Etcd)), batchv1.JobSpec{
+		BackoffLimit: new(int32(verificationRetries)), TTLSecondsAfterFinished: new(int32(backupInspectionTTL)), PodFailurePolicy: inspectionFetchPolicy(inspection),
+	}, spec)
 }
 
 // inspectionFetchPolicy makes the Job fail at once if another pod would find the same. A missing delta snapshot is no reason: snapshots can be

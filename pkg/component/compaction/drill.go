@@ -10,12 +10,9 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
-	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
-	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/component/podspec"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
@@ -65,26 +62,9 @@ func RestoreDrillJob(v Values, live LiveHash) *batchv1.Job {
 	spec.Containers = []corev1.Container{compareContainer(v)}
 	spec.ImagePullSecrets = v.HelperPullSecrets
 
-	return &batchv1.Job{
-		TypeMeta: metav1.TypeMeta{APIVersion: batchv1.SchemeGroupVersion.String(), Kind: "Job"},
-		ObjectMeta: metav1.ObjectMeta{
-			Name:            helper.RestoreDrillJobName(v.Etcd),
-			Namespace:       v.Etcd.Namespace,
-			Labels:          restoreDrill.labels(v.Etcd),
-			Annotations:     map[string]string{druidv1alpha1.LeaseAnnotationStore: backupstore.RecordFor(v.Store).String()},
-			OwnerReferences: []metav1.OwnerReference{helper.OwnerReference(v.Etcd)},
-		},
-		Spec: batchv1.JobSpec{
-			BackoffLimit:            new(int32(verificationRetries)),
-			ActiveDeadlineSeconds:   new(seconds),
-			TTLSecondsAfterFinished: new(int32(drillTTL)),
-			PodFailurePolicy:        drillFailurePolicy(),
-			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: withoutAPIServer(restoreDrill.podLabels(v.Etcd)), Annotations: podAnnotations(v.Etcd)},
-				Spec:       spec,
-			},
-		},
-	}
+	return restoreDrill.job(v.Etcd, storeAnnotations(v), withoutAPIServer(restoreDrill.podLabels(v.Etcd)), batchv1.JobSpec{
+		BackoffLimit: new(int32(verificationRetries)), TTLSecondsAfterFinished: new(int32(drillTTL)), PodFailurePolicy: drillFailurePolicy(),
+	}, spec)
 }
 
 // withoutAPIServer returns the labels of a pod without the one with which network policies allow access to the API server.
@@ -113,11 +93,16 @@ func drillFailurePolicy() *batchv1.PodFailurePolicy {
 
 // drillVolumes are those of the pod without the token: no container calls the API server.
 func drillVolumes(v Values, transfer backupstore.Copy) []corev1.Volume {
+	return transferVolumes(v, sourceMounts(transfer))
+}
+
+// transferVolumes are the volumes of a pod that copies snapshots from or to a directory of its own, with those of the mounts.
+func transferVolumes(v Values, mounts []backupstore.Mount) []corev1.Volume {
 	volumes := []corev1.Volume{
 		{Name: volumeWorkspace, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: new(workspaceLimit(v.Etcd))}}},
 		{Name: volumeSnapshots, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: new(workspaceLimit(v.Etcd))}}},
 	}
-	for _, mount := range sourceMounts(transfer) {
+	for _, mount := range mounts {
 		volumes = append(volumes, mount.Volume)
 	}
 

@@ -11,7 +11,6 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
@@ -44,45 +43,28 @@ func InspectionJob(v Values, claim InspectedClaim) *batchv1.Job {
 	seconds := int64(etcdcluster.InspectionDeadline.Seconds())
 	kind := inspection(claim.Ordinal)
 
-	return &batchv1.Job{
-		TypeMeta: metav1.TypeMeta{APIVersion: batchv1.SchemeGroupVersion.String(), Kind: "Job"},
-		ObjectMeta: metav1.ObjectMeta{
-			Name:            helper.InspectionJobName(v.Etcd, claim.Ordinal),
-			Namespace:       v.Etcd.Namespace,
-			Labels:          kind.labels(v.Etcd),
-			Annotations:     map[string]string{druidv1alpha1.InspectionClaimUIDAnnotation: string(claim.UID)},
-			OwnerReferences: []metav1.OwnerReference{helper.OwnerReference(v.Etcd)},
+	return kind.job(v.Etcd, map[string]string{druidv1alpha1.InspectionClaimUIDAnnotation: string(claim.UID)}, inspectionPodLabels(kind, v.Etcd), batchv1.JobSpec{
+		BackoffLimit: new(int32(verificationRetries)), TTLSecondsAfterFinished: new(int32(inspectionTTL)), PodFailurePolicy: inspectionFailurePolicy(),
+	}, corev1.PodSpec{
+		RestartPolicy:                 corev1.RestartPolicyNever,
+		ActiveDeadlineSeconds:         new(seconds),
+		ServiceAccountName:            helper.ServiceAccountName(v.Etcd),
+		AutomountServiceAccountToken:  new(false),
+		EnableServiceLinks:            new(false),
+		SecurityContext:               podspec.SecurityContext(root),
+		ImagePullSecrets:              v.HelperPullSecrets,
+		PriorityClassName:             ptr.Deref(v.Etcd.Spec.PriorityClassName, ""),
+		Affinity:                      inspectionAffinity(v),
+		Tolerations:                   v.Etcd.Spec.SchedulingConstraints.Tolerations,
+		TerminationGracePeriodSeconds: new(int64(0)), // it writes nothing
+		Containers: []corev1.Container{
+			inspectContainer(v, pathMemberData, corev1.VolumeMount{Name: helper.VolumeClaimTemplateName(v.Etcd), MountPath: pathWorkspace, ReadOnly: true}),
 		},
-		Spec: batchv1.JobSpec{
-			BackoffLimit:            new(int32(verificationRetries)),
-			ActiveDeadlineSeconds:   new(seconds),
-			TTLSecondsAfterFinished: new(int32(inspectionTTL)),
-			PodFailurePolicy:        inspectionFailurePolicy(),
-			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: inspectionPodLabels(kind, v.Etcd), Annotations: podAnnotations(v.Etcd)},
-				Spec: corev1.PodSpec{
-					RestartPolicy:                 corev1.RestartPolicyNever,
-					ActiveDeadlineSeconds:         new(seconds),
-					ServiceAccountName:            helper.ServiceAccountName(v.Etcd),
-					AutomountServiceAccountToken:  new(false),
-					EnableServiceLinks:            new(false),
-					SecurityContext:               podspec.SecurityContext(root),
-					ImagePullSecrets:              v.HelperPullSecrets,
-					PriorityClassName:             ptr.Deref(v.Etcd.Spec.PriorityClassName, ""),
-					Affinity:                      inspectionAffinity(v),
-					Tolerations:                   v.Etcd.Spec.SchedulingConstraints.Tolerations,
-					TerminationGracePeriodSeconds: new(int64(0)), // it writes nothing
-					Containers: []corev1.Container{
-						inspectContainer(v, pathMemberData, corev1.VolumeMount{Name: helper.VolumeClaimTemplateName(v.Etcd), MountPath: pathWorkspace, ReadOnly: true}),
-					},
-					Volumes: []corev1.Volume{{
-						Name:         helper.VolumeClaimTemplateName(v.Etcd),
-						VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim.Name}},
-					}},
-				},
-			},
-		},
-	}
+		Volumes: []corev1.Volume{{
+			Name:         helper.VolumeClaimTemplateName(v.Etcd),
+			VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim.Name}},
+		}},
+	})
 }
 
 // inspectionFailurePolicy makes the Job fail at once if the volume contains no database or no files, or a corrupt database: another pod finds

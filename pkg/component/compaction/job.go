@@ -62,27 +62,8 @@ type Values struct {
 // Job renders the compaction Job. Kubernetes does not retry it: whether a retry is useful depends on the changes in the store
 // meanwhile.
 func Job(v Values) *batchv1.Job {
-	seconds := int64(v.Deadline.Seconds())
-
-	return &batchv1.Job{
-		TypeMeta: metav1.TypeMeta{APIVersion: batchv1.SchemeGroupVersion.String(), Kind: "Job"},
-		ObjectMeta: metav1.ObjectMeta{
-			Name:            helper.CompactionJobName(v.Etcd),
-			Namespace:       v.Etcd.Namespace,
-			Labels:          compactor.labels(v.Etcd),
-			Annotations:     annotations(v),
-			OwnerReferences: []metav1.OwnerReference{helper.OwnerReference(v.Etcd)},
-		},
-		Spec: batchv1.JobSpec{
-			Completions:           new(int32(1)),
-			BackoffLimit:          new(int32(0)),
-			ActiveDeadlineSeconds: new(seconds),
-			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: compactor.podLabels(v.Etcd), Annotations: podAnnotations(v.Etcd)},
-				Spec:       podSpec(v, seconds),
-			},
-		},
-	}
+	return compactor.job(v.Etcd, annotations(v), compactor.podLabels(v.Etcd), batchv1.JobSpec{Completions: new(int32(1)), BackoffLimit: new(int32(0))},
+		podSpec(v, int64(v.Deadline.Seconds())))
 }
 
 func annotations(v Values) map[string]string {
@@ -114,6 +95,29 @@ var (
 // inspection is the kind of the Job that inspects the volume of the member with the ordinal.
 func inspection(ordinal int) kind {
 	return kind{func(etcd *druidv1alpha1.Etcd) string { return helper.InspectionJobName(etcd, ordinal) }, druidv1alpha1.ComponentNameInspectionJob}
+}
+
+// job returns the Job with a pod. Its deadline is that of the pod. The settings lack the deadline and the template.
+func (k kind) job(etcd *druidv1alpha1.Etcd, annotations, podLabels map[string]string, settings batchv1.JobSpec, pod corev1.PodSpec) *batchv1.Job {
+	settings.ActiveDeadlineSeconds = pod.ActiveDeadlineSeconds
+	settings.Template = corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: podLabels, Annotations: podAnnotations(etcd)}, Spec: pod}
+
+	return &batchv1.Job{
+		TypeMeta: metav1.TypeMeta{APIVersion: batchv1.SchemeGroupVersion.String(), Kind: "Job"},
+		ObjectMeta: metav1.ObjectMeta{
+			Name:            k.name(etcd),
+			Namespace:       etcd.Namespace,
+			Labels:          k.labels(etcd),
+			Annotations:     annotations,
+			OwnerReferences: []metav1.OwnerReference{helper.OwnerReference(etcd)},
+		},
+		Spec: settings,
+	}
+}
+
+// storeAnnotations record from which store a Job restores, or into which it copies.
+func storeAnnotations(v Values) map[string]string {
+	return map[string]string{druidv1alpha1.LeaseAnnotationStore: backupstore.RecordFor(v.Store).String()}
 }
 
 func (k kind) labels(etcd *druidv1alpha1.Etcd) map[string]string {

@@ -11,7 +11,6 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
@@ -66,43 +65,18 @@ func RecoveryJob(v Values, data RecoveryData) *batchv1.Job {
 	}
 	spec.Containers = []corev1.Container{uploadContainer(v, transfer, root)}
 	spec.ImagePullSecrets = v.HelperPullSecrets
-	annotations := map[string]string{
-		druidv1alpha1.LeaseAnnotationStore:    backupstore.RecordFor(v.Store).String(),
-		druidv1alpha1.RecoveryTokenAnnotation: data.Token,
-	}
+	annotations := storeAnnotations(v)
+	annotations[druidv1alpha1.RecoveryTokenAnnotation] = data.Token
 	if data.Claim != nil {
 		annotations[druidv1alpha1.InspectionClaimUIDAnnotation] = string(data.Claim.UID)
 	}
 
-	return &batchv1.Job{
-		TypeMeta: metav1.TypeMeta{APIVersion: batchv1.SchemeGroupVersion.String(), Kind: "Job"},
-		ObjectMeta: metav1.ObjectMeta{
-			Name:            helper.RecoveryJobName(v.Etcd),
-			Namespace:       v.Etcd.Namespace,
-			Labels:          recovery.labels(v.Etcd),
-			Annotations:     annotations,
-			OwnerReferences: []metav1.OwnerReference{helper.OwnerReference(v.Etcd)},
-		},
-		Spec: batchv1.JobSpec{
-			Suspend: new(true), // the operator resumes it after it has recorded that the Job may copy something
-			// The operator repeats the Job. With one pod, it knows whether something may have been copied.
-			BackoffLimit:            new(int32(0)),
-			ActiveDeadlineSeconds:   new(seconds),
-			TTLSecondsAfterFinished: new(int32(recoveryTTL)),
-			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: recoveryPodLabels(v.Etcd), Annotations: podAnnotations(v.Etcd)},
-				Spec:       spec,
-			},
-		},
-	}
-}
-
-// recoveryPodLabels are the labels of the pod without access to the API server.
-func recoveryPodLabels(etcd *druidv1alpha1.Etcd) map[string]string {
-	labels := recovery.podLabels(etcd)
-	delete(labels, "networking.gardener.cloud/to-runtime-apiserver")
-
-	return labels
+	return recovery.job(v.Etcd, annotations, withoutAPIServer(recovery.podLabels(v.Etcd)), batchv1.JobSpec{
+		Suspend: new(true), // the operator resumes it after it has recorded that the Job may copy something
+		// The operator repeats the Job. With one pod, it knows whether something may have been copied.
+		BackoffLimit:            new(int32(0)),
+		TTLSecondsAfterFinished: new(int32(recoveryTTL)),
+	}, spec)
 }
 
 // recoveryStore is the directory of the pod that contains the snapshot. Its name differs from that of a Local store.
@@ -110,22 +84,17 @@ func recoveryStore(store backupstore.Store) backupstore.Store {
 	return backupstore.Store{Provider: backupstore.ProviderLocal, Container: store.Container + "-recovery", Prefix: store.Prefix}
 }
 
+// recoveryVolumes are those of the pod without the token: no container calls the API server.
 func recoveryVolumes(v Values, data RecoveryData, transfer backupstore.Copy) []corev1.Volume {
-	volumes := []corev1.Volume{
-		{Name: volumeWorkspace, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: new(workspaceLimit(v.Etcd))}}},
-		{Name: volumeSnapshots, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: new(workspaceLimit(v.Etcd))}}},
-	}
+	mounts := targetMounts(transfer)
 	if data.Claim != nil {
-		volumes = append(volumes, corev1.Volume{
+		mounts = append([]backupstore.Mount{{Volume: corev1.Volume{
 			Name:         helper.VolumeClaimTemplateName(v.Etcd),
 			VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: data.Claim.Name}},
-		})
-	}
-	for _, mount := range targetMounts(transfer) {
-		volumes = append(volumes, mount.Volume)
+		}}}, mounts...)
 	}
 
-	return append(volumes, podspec.ScratchVolume(volumeHome, "16Mi"), podspec.ScratchVolume(volumeTmp, "64Mi"))
+	return transferVolumes(v, mounts)
 }
 
 // sourceDirectory is where the sidecar reads the snapshot.

@@ -10,11 +10,9 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
-	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
 )
 
@@ -42,26 +40,9 @@ func RestoreVerificationJob(v Values) *batchv1.Job {
 	spec.Containers = []corev1.Container{inspectContainer(v, pathVerified, corev1.VolumeMount{Name: volumeWorkspace, MountPath: pathWorkspace, ReadOnly: true})}
 	spec.ImagePullSecrets = v.HelperPullSecrets
 
-	return &batchv1.Job{
-		TypeMeta: metav1.TypeMeta{APIVersion: batchv1.SchemeGroupVersion.String(), Kind: "Job"},
-		ObjectMeta: metav1.ObjectMeta{
-			Name:            helper.RestoreVerificationJobName(v.Etcd),
-			Namespace:       v.Etcd.Namespace,
-			Labels:          restoreVerification.labels(v.Etcd),
-			Annotations:     map[string]string{druidv1alpha1.LeaseAnnotationStore: backupstore.RecordFor(v.Store).String()},
-			OwnerReferences: []metav1.OwnerReference{helper.OwnerReference(v.Etcd)},
-		},
-		Spec: batchv1.JobSpec{
-			BackoffLimit:            new(int32(verificationRetries)),
-			ActiveDeadlineSeconds:   new(seconds),
-			TTLSecondsAfterFinished: new(int32(verificationTTL)),
-			PodFailurePolicy:        ignoreDisruptions(),
-			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: restoreVerification.podLabels(v.Etcd), Annotations: podAnnotations(v.Etcd)},
-				Spec:       spec,
-			},
-		},
-	}
+	return restoreVerification.job(v.Etcd, storeAnnotations(v), restoreVerification.podLabels(v.Etcd), batchv1.JobSpec{
+		BackoffLimit: new(int32(verificationRetries)), TTLSecondsAfterFinished: new(int32(verificationTTL)), PodFailurePolicy: ignoreDisruptions(),
+	}, spec)
 }
 
 // ignoreDisruptions does not count pods that were ended from outside, for example with their node, as failures.
