@@ -249,7 +249,7 @@ func (l *WriteLog) credentials(ctx context.Context) *tls.Config {
 }
 
 // TryWriteFor writes one key that the log does not record to the pod, with this client configuration. It retries until
-// the duration has passed, and returns the last error.
+// the duration has passed. The error contains the last one before that, which says more than that the time is over.
 func (l *WriteLog) TryWriteFor(ctx context.Context, pod *corev1.Pod, config *tls.Config, duration time.Duration) error {
 	client := l.connectTo(ctx, pod, config)
 	defer client.Close()
@@ -257,11 +257,16 @@ func (l *WriteLog) TryWriteFor(ctx context.Context, pod *corev1.Pod, config *tls
 	ctx, cancel := context.WithTimeout(ctx, duration)
 	defer cancel()
 
+	var last error
 	for {
 		_, err := client.Put(ctx, "attempt", time.Now().String())
-		if err == nil || ctx.Err() != nil {
-			return err
+		if err == nil {
+			return nil
 		}
+		if ctx.Err() != nil {
+			return errors.Join(err, last)
+		}
+		last = err
 	}
 }
 
