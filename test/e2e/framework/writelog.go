@@ -249,7 +249,7 @@ func (l *WriteLog) credentials(ctx context.Context) *tls.Config {
 }
 
 // TryWriteFor writes one key that the log does not record to the pod, with this client configuration. It retries until
-// the duration has passed. The error contains the last one before that, which says more than that the time is over.
+// the duration has passed. The error contains the last one before that.
 func (l *WriteLog) TryWriteFor(ctx context.Context, pod *corev1.Pod, config *tls.Config, duration time.Duration) error {
 	client := l.connectTo(ctx, pod, config)
 	defer client.Close()
