@@ -40,3 +40,6 @@ func (r *Reconciler) ChangeReclaimPolicy(ctx context.Context, etcd *druidv1alpha
 func (r *Reconciler) CheckLag(ctx context.Context, etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, step plan.PromoteMember) error {
 	return r.checkLag(ctx, etcd, o, step)
 }
+
+// FingerprintOf is fingerprintOf.
+var FingerprintOf = fingerprintOf

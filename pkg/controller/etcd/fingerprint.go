@@ -121,7 +121,7 @@ func writeGardener(to io.Writer, gardener etcdcluster.Gardener) {
 func writeRecovery(to io.Writer, o etcdcluster.Observation) {
 	job, recorded := o.RecoveryJob, ptr.Deref(o.State.Recovery, state.Recovery{})
 	write(to, "recovery", job.Exists, job.Suspended, job.Deleting, job.Failed, job.Result != nil, o.State.Recovery != nil, recorded.Source, recorded.Stopped, recorded.Claim,
-		recorded.Job, recorded.Outdated, recorded.Stored != nil, recorded.Withdrawn != "")
+		recorded.Proven, recorded.Job, recorded.Outdated, recorded.Stored != nil, recorded.Withdrawn != "")
 }
 
 // writeSpace writes how far the operator is with full databases. The alarms are those of members, which a hostile Etcd chooses.
