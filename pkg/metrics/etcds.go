@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -56,8 +57,10 @@ func (e *Etcds) Collect(measured chan<- prometheus.Metric) {
 
 	etcds := &druidv1alpha1.EtcdList{}
 	if err := e.Reader.List(ctx, etcds); err != nil {
-		if notStarted := (*cache.ErrCacheNotStarted)(nil); errors.As(err, &notStarted) {
-			return // the process is starting, and its own metrics must be available
+		// The process is starting: the cache does not run, or has not received all Etcds within the timeout. The metrics of the process itself must be
+		// available.
+		if notStarted := (*cache.ErrCacheNotStarted)(nil); errors.As(err, &notStarted) || apierrors.IsTimeout(err) {
+			return
 		}
 
 		measured <- prometheus.NewInvalidMetric(membersDesired, err)

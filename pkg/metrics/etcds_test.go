@@ -13,6 +13,7 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/expfmt"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -85,9 +86,12 @@ etcd_druid_operation{etcd="test",etcd_namespace="test-ns",state="Error",type="Re
 		Expect(scrape(collector)).To(BeEmpty())
 	})
 
-	It("are missing while the operator starts", func() {
-		Expect(scrape(&metrics.Etcds{Reader: &cached{err: &cache.ErrCacheNotStarted{}}})).To(BeEmpty())
-	})
+	DescribeTable("are missing while the operator starts", func(err error) {
+		Expect(scrape(&metrics.Etcds{Reader: &cached{err: err}})).To(BeEmpty())
+	},
+		Entry("and its cache does not run", &cache.ErrCacheNotStarted{}),
+		Entry("and its cache has not received all Etcds", apierrors.NewTimeoutError("failed waiting for *v1alpha1.Etcd Informer to sync", 0)),
+	)
 
 	It("fail a scrape while Etcds cannot be read, instead of reporting none", func() {
 		_, err := scrape(&metrics.Etcds{Reader: &cached{err: errors.New("no cache")}})
