@@ -93,13 +93,14 @@ func (ns *TestNamespace) StartWorkload(ctx context.Context, etcd *druidv1alpha1.
 	return ns.StartWorkloadWith(ctx, etcd, config, phase)
 }
 
-// StartWorkloadWith starts a workload with these credentials. Nil means plaintext.
+// StartWorkloadWith starts a workload with these credentials. Nil means plaintext. The first phase starts when all clients are connected.
 func (ns *TestNamespace) StartWorkloadWith(ctx context.Context, etcd *druidv1alpha1.Etcd, config *tls.Config, phase string) *Workload {
 	GinkgoHelper()
 
 	ctx, cancel := context.WithCancel(ctx)
 	w := &Workload{ns: ns, etcd: etcd.DeepCopy(), context: ctx, cancel: cancel, acked: map[string]bool{}}
 	w.Reconnect(config)
+	w.awaitConnections(ctx)
 	w.StartPhase(phase)
 
 	for kind, operation := range []func(context.Context, int) error{
@@ -140,6 +141,21 @@ func (w *Workload) Reconnect(config *tls.Config) {
 
 	for _, client := range clients {
 		_ = client.Close()
+	}
+}
+
+// awaitConnections waits until each client has read from the Etcd. A node forwards packets to a ready pod only after its kube-proxy has
+// received the endpoint of the Service. A packet before then is dropped, and TCP sends it again after a second.
+func (w *Workload) awaitConnections(ctx context.Context) {
+	GinkgoHelper()
+	for kind := range w.clients {
+		Eventually(func() error {
+			ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+			defer cancel()
+			_, err := w.client(kind).Get(ctx, workloadPrefix)
+
+			return err
+		}).WithContext(ctx).WithTimeout(ReconcileTimeout).WithPolling(PollInterval).Should(Succeed(), w.ns.State)
 	}
 }
 
