@@ -23,9 +23,9 @@ const (
 	maxFills = 2000
 )
 
-// Fill writes large values until etcd rejects a write, because its database has reached the quota. It returns how many values etcd has acknowledged. The
-// values are not in the log. key returns the key of a value.
-func (l *WriteLog) Fill(ctx context.Context, key func(number int) string) int {
+// Fill writes large values until etcd rejects a write, because its database has reached the quota. The values are not in the log. key returns the
+// key of a value. etcd may have stored the rejected value: a member that finds no space when it applies a write returns an error after it.
+func (l *WriteLog) Fill(ctx context.Context, key func(number int) string) {
 	GinkgoHelper()
 
 	client := l.connect(ctx, l.credentials(ctx))
@@ -39,15 +39,29 @@ func (l *WriteLog) Fill(ctx context.Context, key func(number int) string) int {
 
 		_, err = put(ctx, client, key(number), string(value))
 		if errors.Is(err, rpctypes.ErrNoSpace) {
-			return number
+			return
 		}
 
 		Expect(err).NotTo(HaveOccurred(), l.ns.State)
 	}
 
 	Fail(fmt.Sprintf("etcd has accepted %d values of %d bytes", maxFills, fillSize))
+}
 
-	return maxFills
+// Count returns how many keys have the prefix.
+func (l *WriteLog) Count(ctx context.Context, prefix string) int64 {
+	GinkgoHelper()
+
+	client := l.connect(ctx, l.credentials(ctx))
+	defer client.Close()
+
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+
+	response, err := client.Get(ctx, prefix, clientv3.WithPrefix(), clientv3.WithCountOnly())
+	Expect(err).NotTo(HaveOccurred(), l.ns.State)
+
+	return response.Count
 }
 
 // Fragment writes values of one key until the database has more than that many bytes, and removes their history. etcd then no longer needs the space.
