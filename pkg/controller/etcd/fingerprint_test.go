@@ -16,7 +16,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
-// A missing fact makes the operator pause a recovery that makes progress. An additional fact, such as a time, makes an endless loop look like
+// A missing fact makes the operator pause a recovery that makes progress. An additional fact, such as a time, disguises an endless loop as
 // progress.
 var _ = Describe("Fingerprint of a recovery", func() {
 	observed := func() etcdcluster.Observation {
