@@ -36,6 +36,7 @@ const dashboardSeries = `
   etcd_druid_operations_total{etcd_namespace="demo", etcd="main", kind="rolling-update", outcome="done"} 0+1x120
   etcd_druid_operation_duration_seconds_bucket{kind="rolling-update", outcome="done", le="60"} 0+1x120
   etcd_druid_operation_duration_seconds_bucket{kind="rolling-update", outcome="done", le="+Inf"} 0+1x120
+  etcd_druid_operation_duration_seconds_count{kind="rolling-update", outcome="done"} 0+1x120
   etcd_druid_steps_total{etcd_namespace="demo", etcd="main", step="EvictPod", outcome="done"} 0+1x120
   controller_runtime_reconcile_total{job="gardener-extension-etcd-druid", controller="etcd", result="success"} 0+1x120
   controller_runtime_reconcile_time_seconds_bucket{job="gardener-extension-etcd-druid", controller="etcd", le="1"} 0+1x120
@@ -69,8 +70,15 @@ type panel struct {
 	} `json:"targets"`
 }
 
-// dashboards returns the panels of the dashboards by the name of the file, without rows. The variables of the queries have the values of Etcd demo/main.
+// dashboards returns the panels for Etcd demo/main.
 func dashboards() map[string][]panel {
+	GinkgoHelper()
+
+	return dashboardsOf("demo", "main")
+}
+
+// dashboardsOf returns the panels of the dashboards by the name of the file, without rows. The variables of the queries have the values of an Etcd.
+func dashboardsOf(namespace, etcd string) map[string][]panel {
 	GinkgoHelper()
 
 	files, err := filepath.Glob(filepath.Join("..", "..", "charts", "gardener-extension-etcd-druid", "files", "dashboards", "*.json"))
@@ -94,7 +102,7 @@ func dashboards() map[string][]panel {
 			}
 
 			for i, target := range panel.Targets {
-				panel.Targets[i].Expr = strings.NewReplacer("$namespace", "demo", "$etcd", "main").Replace(target.Expr)
+				panel.Targets[i].Expr = strings.NewReplacer("$namespace", namespace, "$etcd", etcd).Replace(target.Expr)
 			}
 
 			result[filepath.Base(file)] = append(result[filepath.Base(file)], panel)
