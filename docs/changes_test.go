@@ -23,6 +23,7 @@ var (
 	identifiers   = regexp.MustCompile("(?m)^Identifiers: (`.+`)$")
 	rows          = regexp.MustCompile(`(?m)^\| \[[^\]]+\]\(([^)]+)\) \|[^|]*\| ([^|]+) \| ([^|]+) \|$`)
 	goldens       = regexp.MustCompile(`(^|/)testdata/`)
+	pictures      = regexp.MustCompile(`^docs/operations/pictures/`)
 	fromGenerator = regexp.MustCompile(`/zz_generated\.|/crds/|^docs/api-reference/`)
 	checks        = regexp.MustCompile("^`(compiler|check|check-generate|test-unit|none)`(, `(compiler|check|check-generate|test-unit)`)*$")
 )
@@ -62,7 +63,7 @@ func changes() []change {
 	return found
 }
 
-// sources are the files of the repository, also new ones, without golden files and the pages for developers.
+// sources are the files of the repository, also new ones, without golden files, pictures and the pages for developers.
 func sources() []string {
 	GinkgoHelper()
 
@@ -72,7 +73,7 @@ func sources() []string {
 	var found []string
 
 	for name := range strings.SplitSeq(strings.TrimSuffix(string(output), "\x00"), "\x00") {
-		if !goldens.MatchString(name) && !strings.HasPrefix(name, "docs/development/") {
+		if !goldens.MatchString(name) && !pictures.MatchString(name) && !strings.HasPrefix(name, "docs/development/") {
 			found = append(found, name)
 		}
 	}
