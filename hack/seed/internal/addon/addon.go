@@ -29,15 +29,16 @@ var manifests embed.FS
 const (
 	provisioner     = "provisioner"
 	resourceManager = "gardener-resource-manager"
+	kwok            = "kwok"
 )
 
 // Manager installs the add-ons, and runs those that are processes of this machine.
 type Manager struct {
 	Layout    layout.Layout
 	Processes process.Table
-	// Kubectl, Provisioner and ResourceManager are the paths of the programs. Gardener is the directory of the Gardener
+	// Kubectl, Provisioner, ResourceManager and Kwok are the paths of the programs. Gardener is the directory of the Gardener
 	// module.
-	Kubectl, Provisioner, ResourceManager, Gardener string
+	Kubectl, Provisioner, ResourceManager, Kwok, Gardener string
 }
 
 // crds are the files of the Gardener module with the CustomResourceDefinitions that the operator and its users need.
@@ -66,7 +67,12 @@ func (m Manager) EnsureManifests(ctx context.Context) error {
 		args = append(args, "-f", webhooks)
 	}
 
-	for _, name := range []string{"storage.yaml", "coredns.yaml"} {
+	names := []string{"storage.yaml", "coredns.yaml"}
+	if m.Layout.Cluster == layout.Bench {
+		names = names[:1] // no pod of this cluster resolves names
+	}
+
+	for _, name := range names {
 		path, err := m.render(name)
 		if err != nil {
 			return err
@@ -125,6 +131,7 @@ func (m Manager) Missing(ctx context.Context) (string, error) {
 // Stop ends the processes.
 func (m Manager) Stop(ctx context.Context) error {
 	return errors.Join(
+		m.Processes.Stop(ctx, kwok, 5*time.Second),
 		m.Processes.Stop(ctx, resourceManager, 5*time.Second),
 		m.Processes.Stop(ctx, provisioner, 5*time.Second),
 	)

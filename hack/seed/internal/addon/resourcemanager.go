@@ -16,14 +16,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/layout"
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/process"
 )
 
 // ResourceManagerUser is the user of gardener-resource-manager at the API server: its ServiceAccount on a seed.
 const ResourceManagerUser = "system:serviceaccount:garden:gardener-resource-manager"
-
-// webhookPort is a port of the loopback interface on which gardener-resource-manager serves its webhooks.
-const webhookPort = 9449
 
 // roleLabel is a label of all namespaces that Gardener creates.
 const roleLabel = "gardener.cloud/role"
@@ -48,7 +46,7 @@ func (m Manager) ensureResourceManager(ctx context.Context) error {
 
 	kubeconfig := m.file("resource-manager.kubeconfig")
 
-	content, err := resourceManagerConfig(kubeconfig, certificates, m.Layout.ResourceManagerHealthPort())
+	content, err := resourceManagerConfig(kubeconfig, certificates, m.Layout.Cluster)
 	if err != nil {
 		return err
 	}
@@ -66,7 +64,7 @@ func (m Manager) ensureResourceManager(ctx context.Context) error {
 }
 
 // resourceManagerConfig returns the configuration that gardenlet writes, with changes for the only instance outside of a pod.
-func resourceManagerConfig(kubeconfig, certificates string, healthPort int) ([]byte, error) {
+func resourceManagerConfig(kubeconfig, certificates string, cluster layout.Cluster) ([]byte, error) {
 	content, err := manifests.ReadFile("manifests/resource-manager-config.golden.yaml")
 	if err != nil {
 		return nil, err
@@ -83,9 +81,9 @@ func resourceManagerConfig(kubeconfig, certificates string, healthPort int) ([]b
 	config["targetClientConnection"] = config["sourceClientConnection"] // both are the same cluster, as in a pod by default
 	config["leaderElection"] = map[string]any{"leaderElect": false}
 	config["server"] = map[string]any{
-		"healthProbes": map[string]any{"bindAddress": loopback, "port": healthPort},
-		"metrics":      map[string]any{"bindAddress": loopback, "port": 18082},
-		"webhooks":     map[string]any{"bindAddress": loopback, "port": webhookPort, "tls": map[string]any{"serverCertDir": certificates}},
+		"healthProbes": map[string]any{"bindAddress": loopback, "port": cluster.ResourceManagerHealthPort()},
+		"metrics":      map[string]any{"bindAddress": loopback, "port": cluster.ResourceManagerMetricsPort()},
+		"webhooks":     map[string]any{"bindAddress": loopback, "port": cluster.ResourceManagerWebhookPort(), "tls": map[string]any{"serverCertDir": certificates}},
 	}
 
 	return yaml.Marshal(config)
@@ -98,7 +96,7 @@ func (m Manager) writeWebhooks() (string, error) {
 		return "", err
 	}
 
-	content, err := resourceManagerWebhooks(authority)
+	content, err := resourceManagerWebhooks(authority, m.Layout.ResourceManagerWebhookPort())
 	if err != nil {
 		return "", err
 	}
@@ -111,7 +109,7 @@ func (m Manager) writeWebhooks() (string, error) {
 // resourceManagerWebhooks returns the webhooks that gardenlet registers. The API server calls them on the loopback interface, because
 // gardener-resource-manager does not run in a pod. The validating webhooks select only the namespaces that Gardener creates: other
 // namespaces of the seed contain Etcds as on a cluster without Gardener.
-func resourceManagerWebhooks(authority []byte) ([]byte, error) {
+func resourceManagerWebhooks(authority []byte, port int) ([]byte, error) {
 	content, err := manifests.ReadFile("manifests/resource-manager-webhooks.golden.yaml")
 	if err != nil {
 		return nil, err
@@ -131,11 +129,11 @@ func resourceManagerWebhooks(authority []byte) ([]byte, error) {
 	}
 
 	for i := range mutating.Webhooks {
-		onLoopback(&mutating.Webhooks[i].ClientConfig, authority)
+		onLoopback(&mutating.Webhooks[i].ClientConfig, authority, port)
 	}
 
 	for i := range validating.Webhooks {
-		onLoopback(&validating.Webhooks[i].ClientConfig, authority)
+		onLoopback(&validating.Webhooks[i].ClientConfig, authority, port)
 		validating.Webhooks[i].NamespaceSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
 			{Key: roleLabel, Operator: metav1.LabelSelectorOpExists},
 		}}
@@ -154,8 +152,8 @@ func resourceManagerWebhooks(authority []byte) ([]byte, error) {
 }
 
 // onLoopback replaces the Service of a webhook by the address of gardener-resource-manager.
-func onLoopback(config *admissionregistrationv1.WebhookClientConfig, authority []byte) {
-	url := fmt.Sprintf("https://127.0.0.1:%d%s", webhookPort, *config.Service.Path)
+func onLoopback(config *admissionregistrationv1.WebhookClientConfig, authority []byte, port int) {
+	url := fmt.Sprintf("https://127.0.0.1:%d%s", port, *config.Service.Path)
 	config.Service, config.URL, config.CABundle = nil, &url, authority
 }
 

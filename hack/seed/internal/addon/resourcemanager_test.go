@@ -16,11 +16,12 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/addon"
+	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/layout"
 )
 
 var _ = Describe("gardener-resource-manager", func() {
 	It("has the configuration of gardenlet, except for what depends on the machine", func() {
-		content, err := addon.ResourceManagerConfig("/kubeconfig", "/certificates", 18081)
+		content, err := addon.ResourceManagerConfig("/kubeconfig", "/certificates", layout.Seed)
 		Expect(err).NotTo(HaveOccurred())
 
 		var changed, gardenlet map[string]any
@@ -38,7 +39,7 @@ var _ = Describe("gardener-resource-manager", func() {
 	})
 
 	It("serves all webhooks of gardenlet on the loopback interface, with a certificate that the API server trusts", func() {
-		content, err := addon.ResourceManagerWebhooks([]byte("authority"))
+		content, err := addon.ResourceManagerWebhooks([]byte("authority"), 9449)
 		Expect(err).NotTo(HaveOccurred())
 
 		first, second, found := strings.Cut(string(content), "\n---\n")

@@ -277,15 +277,24 @@ func (b Builder) buildCommand(ctx context.Context, name, dir string, args ...str
 // GardenerDir returns the directory of the Gardener module in the version of the repository. The seed reads
 // CustomResourceDefinitions from it.
 func (b Builder) GardenerDir(ctx context.Context) (string, error) {
-	const module = "github.com/gardener/gardener"
+	return b.moduleDir(ctx, b.Layout.Root, "github.com/gardener/gardener")
+}
+
+// KwokDir returns the directory of the module of KWOK. It contains the stages that KWOK simulates.
+func (b Builder) KwokDir(ctx context.Context) (string, error) {
+	return b.moduleDir(ctx, filepath.Join(b.modules(), Kwok), "sigs.k8s.io/kwok")
+}
+
+// moduleDir returns the directory of a Go module that a go.mod requires.
+func (b Builder) moduleDir(ctx context.Context, from, module string) (string, error) {
 	// `go list` returns the directory only if the module was downloaded.
-	if err := b.golang(ctx, b.Layout.Root, "mod", "download", module); err != nil {
+	if err := b.golang(ctx, from, "mod", "download", module); err != nil {
 		return "", err
 	}
 
-	output, err := b.command(ctx, b.Layout.Root, "list", "-m", "-f", "{{.Dir}}", module).Output()
+	output, err := b.command(ctx, from, "list", "-m", "-f", "{{.Dir}}", module).Output()
 	if err != nil {
-		return "", fmt.Errorf("finding the Gardener module: %w", err)
+		return "", fmt.Errorf("finding module %s: %w", module, err)
 	}
 
 	return strings.TrimSpace(string(output)), nil

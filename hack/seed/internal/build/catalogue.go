@@ -44,14 +44,15 @@ const (
 	EtcdWrapper34   = "etcd-wrapper-3.4"
 	EtcdWrapper35   = "etcd-wrapper-3.5"
 	ObjectStore     = "object-store"
+	Kwok            = "kwok"
 )
 
-// Initial returns the names of the modules that a cluster needs to start. The others are built when a command needs them.
+// Initial returns the names of the modules that a cluster with kubelets needs to start. The others are built when a command needs them.
 func Initial() []string {
 	var names []string
 
 	for _, module := range Catalogue() {
-		if module.Name != ObjectStore {
+		if module.Name != ObjectStore && module.Name != Kwok {
 			names = append(names, module.Name)
 		}
 	}
@@ -74,8 +75,12 @@ func Catalogue() []Module {
 		{Name: EtcdWrapper34, Directory: "etcd-wrapper/etcd34", Shared: "etcd-wrapper/wrapper", Programs: map[string]string{"etcd-wrapper": "."}},
 		{Name: EtcdWrapper35, Directory: "etcd-wrapper/etcd35", Shared: "etcd-wrapper/wrapper", Programs: map[string]string{"etcd-wrapper": "."}},
 		{Name: ObjectStore, Programs: map[string]string{"versitygw": "github.com/versity/versitygw/cmd/versitygw"}},
+		{Name: Kwok, Programs: map[string]string{"kwok": "sigs.k8s.io/kwok/cmd/kwok"}},
 	}
 }
+
+// Bench returns the names of the modules that the bench cluster needs to start.
+func Bench() []string { return []string{Etcd, Kubernetes, Provisioner, ResourceManager, Kwok} }
 
 func kubernetesPrograms() map[string]string {
 	programs := map[string]string{}

@@ -29,8 +29,10 @@ type command struct {
 // Run executes the command and returns the exit code: 2 for an invalid command line, 1 for a failure.
 func Run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	cluster := layout.Seed
-	if len(args) > 0 && args[0] == layout.Bare.Name() {
-		cluster, args = layout.Bare, args[1:]
+	if len(args) > 0 {
+		if selected, found := layout.ParseCluster(args[0]); found {
+			cluster, args = selected, args[1:]
+		}
 	}
 
 	if len(args) == 0 || args[0] == "help" || args[0] == "--help" || args[0] == "-h" {
@@ -110,4 +112,5 @@ func usage(out io.Writer) {
 
 	_, _ = fmt.Fprint(out, "\nIMAGES are the flags --wrapper, --sidecar, --wrapper-next and --sidecar-next, each with an image archive or with a\nreference of an image on all nodes.\n")
 	_, _ = fmt.Fprint(out, "\nThe prefix bare selects another cluster next to the seed, with one node and without Gardener and the operator,\nas a new user has it: `bare up`, `bare env`, `bare down`.\n")
+	_, _ = fmt.Fprint(out, "\nThe prefix bench selects a cluster for measurements, in which KWOK simulates the nodes and pods: `bench up`,\n`bench env`, `bench down`.\n")
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/build"
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/layout"
+	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/network"
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/seed"
 )
 
@@ -26,7 +27,7 @@ func commands() []command {
 		{name: "assets", help: "build what integration tests need and print the directory for KUBEBUILDER_ASSETS", run: runAssets},
 		{name: "image", args: "[TAR]", help: "pack the operator's image as a docker archive, into bin/ of the checkout, and print its path", run: runImage},
 		{name: "up", args: "[--nodes 3] [--example=false] [--volumes-in-memory] [IMAGES]", help: "start the cluster, or what does not run of it", changes: true, run: runUp},
-		{name: "down", help: "stop the cluster and remove everything except the cache; with the seed also the bare cluster", changes: true, run: runDown},
+		{name: "down", help: "stop the cluster and remove everything except the cache; with the seed also the other clusters", changes: true, run: runDown},
 		{name: "deploy", args: "[IMAGES]", help: "build the operator again and roll it out with its Helm chart", changes: true, run: runDeploy},
 		{name: "pack", args: "PROGRAM NAME:TAG TAR", help: "pack the program of a wrapper or a sidecar as a docker archive", run: func(_ context.Context, s *seed.Seed, args []string, _ io.Writer) error {
 			if len(args) != 3 {
@@ -77,6 +78,10 @@ func runBuild(ctx context.Context, s *seed.Seed, _ []string, _ io.Writer) error 
 	}
 
 	if _, err := s.PackObjectStore(ctx); err != nil {
+		return err
+	}
+
+	if err := s.Builder.Ensure(ctx, build.Bench()...); err != nil {
 		return err
 	}
 
@@ -149,6 +154,10 @@ func runKindUp(ctx context.Context, s *seed.Seed, args []string, out io.Writer) 
 }
 
 func runUp(ctx context.Context, s *seed.Seed, args []string, _ io.Writer) error {
+	if s.Layout.Cluster == layout.Bench {
+		return runUpBench(ctx, s, args)
+	}
+
 	flags := flag.NewFlagSet("up", flag.ContinueOnError)
 	bare := s.Layout.Cluster == layout.Bare
 	count := 3
@@ -186,6 +195,20 @@ func runUp(ctx context.Context, s *seed.Seed, args []string, _ io.Writer) error 
 	}
 
 	return s.Example(ctx, images)
+}
+
+func runUpBench(ctx context.Context, s *seed.Seed, args []string) error {
+	if len(args) > 0 {
+		return errors.New("the bench cluster has no options")
+	}
+
+	if err := s.UpBench(ctx); err != nil {
+		return err
+	}
+
+	s.Out.Println("the bench cluster is up, without nodes; KUBECONFIG is %s", s.Layout.Kubeconfig())
+
+	return nil
 }
 
 func runDown(ctx context.Context, s *seed.Seed, _ []string, _ io.Writer) error {
@@ -251,6 +274,13 @@ func runEnv(_ context.Context, s *seed.Seed, _ []string, out io.Writer) error {
 		s.Layout.Kubeconfig(), path, s.Layout.AuditLog(), layout.LocalStore)
 	if err != nil {
 		return err
+	}
+
+	if s.Layout.Cluster == layout.Bench {
+		if _, err := fmt.Fprintf(out, "export BENCH_NETWORK=%q\nexport BENCH_PIDS=%q\nexport BENCH_POD_CIDR=%q\n",
+			network.Path(s.Layout.Node(1)), s.Layout.Pids(), s.Layout.PodCIDR()); err != nil {
+			return err
+		}
 	}
 
 	if s.Layout.Cluster == layout.Bare {

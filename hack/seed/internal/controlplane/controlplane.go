@@ -20,8 +20,13 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/process"
 )
 
-//go:embed audit-policy.yaml
-var auditPolicy []byte
+// The bench cluster also logs reads, since it counts all requests of each client.
+var (
+	//go:embed audit-policy.yaml
+	auditPolicy []byte
+	//go:embed audit-policy-bench.yaml
+	benchAuditPolicy []byte
+)
 
 // Names of the processes.
 const (
@@ -45,8 +50,12 @@ type Manager struct {
 
 // EnsureAPIServer starts etcd and the API server. It does not wait until they are ready.
 func (m Manager) EnsureAPIServer(ctx context.Context) error {
-	policy := filepath.Join(m.Layout.Run, "audit-policy.yaml")
-	if err := os.WriteFile(policy, auditPolicy, 0o644); err != nil {
+	policy, content := filepath.Join(m.Layout.Run, "audit-policy.yaml"), auditPolicy
+	if m.Layout.Cluster == layout.Bench {
+		content = benchAuditPolicy
+	}
+
+	if err := os.WriteFile(policy, content, 0o644); err != nil {
 		return fmt.Errorf("writing the audit policy: %w", err)
 	}
 

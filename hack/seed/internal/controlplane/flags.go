@@ -7,6 +7,8 @@ package controlplane
 import (
 	"fmt"
 	"path/filepath"
+
+	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/layout"
 )
 
 func (m Manager) etcdFlags() []string {
@@ -59,9 +61,18 @@ func (m Manager) apiServerFlags(auditPolicy string) []string {
 		"--profiling=false",
 		"--audit-policy-file=" + auditPolicy,
 		"--audit-log-path=" + m.Layout.AuditLog(),
-		"--audit-log-maxsize=200",
+		fmt.Sprintf("--audit-log-maxsize=%d", m.auditLogSize()),
 		"--audit-log-maxbackup=2",
 	}
+}
+
+// auditLogSize is the size in megabytes at which the API server starts another file. A measurement in the bench cluster reads only one file.
+func (m Manager) auditLogSize() int {
+	if m.Layout.Cluster == layout.Bench {
+		return 8192
+	}
+
+	return 200
 }
 
 func (m Manager) controllerManagerFlags() []string {

@@ -4,7 +4,10 @@
 
 package layout
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Cluster is one of the clusters that this machine can run at the same time. They share programs, images and the
 // directory of the Local store. Each has its own names, networks and ports.
@@ -15,19 +18,39 @@ const (
 	Seed Cluster = iota
 	// Bare is a Kubernetes cluster with only DNS and volumes.
 	Bare
+	// Bench is a cluster with what a Gardener seed has, except that KWOK simulates the nodes and their pods. It is for measurements with
+	// more pods than this machine can run.
+	Bench
 )
 
-// Others returns the other clusters that may run on this machine.
-func (c Cluster) Others() []Cluster { return []Cluster{1 - c} }
+// names are the names of the clusters. portOffsets are the differences between their ports and those of the seed. The offsets keep
+// all ports below the range from which the kernel takes local ports.
+var (
+	names       = []string{Seed: "seed", Bare: "bare", Bench: "bench"}
+	portOffsets = []int{Seed: 0, Bare: 10000, Bench: 5000}
+)
 
-// Name is the name of the cluster and of its directory.
-func (c Cluster) Name() string {
-	if c == Bare {
-		return "bare"
+// ParseCluster returns the cluster with the name. It returns false if no cluster has the name.
+func ParseCluster(name string) (Cluster, bool) {
+	index := slices.Index(names, name)
+	return Cluster(max(index, 0)), index >= 0
+}
+
+// Others returns the other clusters that may run on this machine.
+func (c Cluster) Others() []Cluster {
+	var others []Cluster
+
+	for i := range names {
+		if Cluster(i) != c {
+			others = append(others, Cluster(i))
+		}
 	}
 
-	return "seed"
+	return others
 }
+
+// Name is the name of the cluster and of its directory.
+func (c Cluster) Name() string { return names[c] }
 
 // prefix is the prefix of the names that the cluster uses on the machine.
 func (c Cluster) prefix() string { return "druid-" + c.Name() }
@@ -65,10 +88,11 @@ func (c Cluster) APIPort() int        { return c.port(6443) }
 func (c Cluster) EtcdClientPort() int { return c.port(12379) }
 func (c Cluster) EtcdPeerPort() int   { return c.port(12380) }
 
-// ControllerManagerPort, SchedulerPort and ResourceManagerHealthPort are used on the loopback interface of this
-// machine.
-func (c Cluster) ControllerManagerPort() int     { return c.port(10257) }
-func (c Cluster) SchedulerPort() int             { return c.port(10259) }
-func (c Cluster) ResourceManagerHealthPort() int { return c.port(18081) }
+// The following ports are used on the loopback interface of this machine.
+func (c Cluster) ControllerManagerPort() int      { return c.port(10257) }
+func (c Cluster) SchedulerPort() int              { return c.port(10259) }
+func (c Cluster) ResourceManagerHealthPort() int  { return c.port(18081) }
+func (c Cluster) ResourceManagerMetricsPort() int { return c.port(18082) }
+func (c Cluster) ResourceManagerWebhookPort() int { return c.port(9449) }
 
-func (c Cluster) port(ofSeed int) int { return ofSeed + 10000*int(c) }
+func (c Cluster) port(ofSeed int) int { return ofSeed + portOffsets[c] }

@@ -7,6 +7,7 @@ package layout_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -53,7 +54,7 @@ var _ = Describe("Node", func() {
 	})
 
 	It("has interface names of at most 15 characters, the limit of the kernel", func() {
-		for _, n := range append(layout.Seed.Nodes(layout.MaxNodes), layout.Bare.Nodes(layout.MaxNodes)...) {
+		for _, n := range append(layout.Seed.Nodes(layout.MaxNodes), slices.Concat(layout.Bare.Nodes(layout.MaxNodes), layout.Bench.Nodes(layout.MaxNodes))...) {
 			Expect(len(n.Link())).To(BeNumerically("<=", 15))
 		}
 	})
@@ -74,18 +75,30 @@ var _ = Describe("Cluster", func() {
 			return []any{
 				c.Name(), c.Bridge(), c.Cgroup(), c.Lock(), c.Owner(), c.HostIP(), c.NodeCIDR(), c.PodCIDR(), c.ServiceCIDR(), c.ServiceIP(), c.DNSIP(),
 				c.APIPort(), c.EtcdClientPort(), c.EtcdPeerPort(), c.ControllerManagerPort(), c.SchedulerPort(), c.ResourceManagerHealthPort(),
+				c.ResourceManagerMetricsPort(), c.ResourceManagerWebhookPort(),
 			}
 		}
 
 		Expect(of(layout.Seed)).To(HaveExactElements(
 			"seed", "druidseed0", "druid-seed", "/run/druid-seed/lock", "/run/druid-seed/owner", "10.250.0.1", "10.250.0.0/24", "10.244.0.0/16", "10.96.0.0/16", "10.96.0.1", "10.96.0.10",
-			6443, 12379, 12380, 10257, 10259, 18081,
+			6443, 12379, 12380, 10257, 10259, 18081, 18082, 9449,
 		))
 
-		bare := of(layout.Bare)
-		for i, value := range of(layout.Seed) {
-			Expect(bare[i]).NotTo(Equal(value))
+		all := slices.Concat(of(layout.Seed), of(layout.Bare), of(layout.Bench))
+		for i, value := range all {
+			Expect(slices.Index(all, value)).To(Equal(i), "%v occurs twice", value)
 		}
+	})
+
+	It("is parsed from its name", func() {
+		for _, cluster := range append(layout.Seed.Others(), layout.Bench.Others()...) {
+			parsed, found := layout.ParseCluster(cluster.Name())
+			Expect(found).To(BeTrue())
+			Expect(parsed).To(Equal(cluster))
+		}
+
+		_, found := layout.ParseCluster("other")
+		Expect(found).To(BeFalse())
 	})
 
 	It("has its own directory, and shares programs and images", func() {

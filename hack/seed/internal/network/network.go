@@ -77,6 +77,16 @@ func EnsureNode(ctx context.Context, n layout.Node) error {
 	return nil
 }
 
+// EnsurePodAddresses creates the node's network namespace, in which the addresses of all pods of the cluster are local addresses. A process
+// in the namespace that listens on all addresses accepts the connections to every pod.
+func EnsurePodAddresses(ctx context.Context, n layout.Node) error {
+	if err := EnsureNode(ctx, n); err != nil {
+		return err
+	}
+
+	return process.Run(ctx, "nsenter", "--net="+Path(n), "ip", "route", "replace", "local", n.Cluster.PodCIDR(), "dev", "lo")
+}
+
 // RemoveNode removes the network namespace and the veth pair.
 func RemoveNode(ctx context.Context, n layout.Node) error {
 	var errs []error

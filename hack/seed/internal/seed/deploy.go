@@ -7,6 +7,7 @@ package seed
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -40,6 +41,10 @@ const (
 // Deploy builds the operator and the kubectl plugin, loads the operator's image and the images, and installs the operator's
 // Helm chart. It does not restart the operator if nothing has changed.
 func (s *Seed) Deploy(ctx context.Context, images Images) error {
+	if s.Layout.Cluster == layout.Bench {
+		return errors.New("the bench cluster runs no pods; `make bench` starts the operator as a process")
+	}
+
 	if s.Layout.Cluster == layout.Bare {
 		return fmt.Errorf("the bare cluster is for manual installations of the operator; the values for the chart are in %s", s.Layout.Values())
 	}

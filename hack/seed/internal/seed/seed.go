@@ -102,7 +102,7 @@ func (s *Seed) wire() error {
 	s.control = controlplane.Manager{Layout: s.Layout, Processes: s.processes, Programs: paths}
 	s.addons = addon.Manager{
 		Layout: s.Layout, Processes: s.processes,
-		Kubectl: paths["kubectl"], Provisioner: paths["provisioner"], ResourceManager: paths["gardener-resource-manager"],
+		Kubectl: paths["kubectl"], Provisioner: paths["provisioner"], ResourceManager: paths["gardener-resource-manager"], Kwok: paths["kwok"],
 	}
 
 	return nil

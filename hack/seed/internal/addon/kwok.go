@@ -1,0 +1,37 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package addon
+
+import (
+	"context"
+	"path/filepath"
+
+	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/process"
+)
+
+// kwokStages are the files of the module of KWOK with the changes that KWOK simulates: nodes and pods become ready at once, Jobs complete,
+// and deleted pods end.
+var kwokStages = []string{
+	"node/fast/node-initialize.yaml",
+	"node/heartbeat-with-lease/node-heartbeat-with-lease.yaml",
+	"pod/fast/pod-ready.yaml",
+	"pod/fast/pod-complete.yaml",
+	"pod/fast/pod-delete.yaml",
+}
+
+// EnsureKwok starts KWOK, which simulates the nodes with the annotation and their pods. module is the directory of the module of KWOK.
+func (m Manager) EnsureKwok(ctx context.Context, module string) error {
+	args := []string{
+		m.Kwok,
+		"--kubeconfig=" + m.Layout.Kubeconfig(),
+		"--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake",
+		"--node-lease-duration-seconds=40",
+	}
+	for _, stage := range kwokStages {
+		args = append(args, "--config="+filepath.Join(module, "kustomize", "stage", stage))
+	}
+
+	return m.Processes.Ensure(ctx, process.Spec{Name: kwok, Args: args})
+}
