@@ -24,7 +24,7 @@ help: ## Print this list of targets
 needs-go:
 	@command -v go >/dev/null || { echo "Go is missing: install $$(sed -n 's/^go /Go /p' go.mod) or newer and add it to your PATH, see https://go.dev/dl" >&2; exit 1; }
 
-up down kind-up kind-down seed-status test test-unit test-integration test-e2e test-long test-soak test-update-golden generate pictures format tidy check check-generate check-vulnerabilities build release image deploy: needs-go
+up down kind-up kind-down seed-status test test-unit test-integration test-e2e test-long test-soak bench test-update-golden generate pictures format tidy check check-generate check-vulnerabilities build release image deploy: needs-go
 
 ##@ Run
 
@@ -73,6 +73,11 @@ test-long: ## Run long tests: other random seeds, all versions of etcd, more rep
 .PHONY: test-soak
 test-soak: ## Check histories of concurrent clients for SOAK_DURATION (4h), while the operator and members are killed; not part of `make test`
 	@$(TEST) soak
+
+# SIZES, FLEETS and OUT select what is measured and the directory of the results.
+.PHONY: bench
+bench: ## Measure the operator with 300, 1,000 and 3,000 Etcds; not part of `make test`, which runs a small form
+	@hack/bench/run.sh
 
 .PHONY: test-update-golden
 test-update-golden: ## Update the golden files; review the diff before you commit it

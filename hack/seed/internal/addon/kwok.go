@@ -11,7 +11,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/process"
 )
 
-// kwokStages are the files of the module of KWOK with the changes that KWOK simulates: nodes and pods become ready at once, Jobs complete,
+// kwokStages are the files of the module of KWOK with the changes that KWOK simulates. Nodes and pods become ready at once, Jobs complete,
 // and deleted pods end.
 var kwokStages = []string{
 	"node/fast/node-initialize.yaml",

@@ -1,0 +1,141 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package run
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/gardener/gardener/pkg/chartrenderer"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/version"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/gardener/gardener-extension-etcd-druid/charts"
+)
+
+const (
+	// operatorName is the name of the operator's objects.
+	operatorName = "gardener-extension-etcd-druid"
+	// operatorNamespace is the namespace of the operator.
+	operatorNamespace = "extension-etcd-druid"
+	// operatorUser is the user of the operator at the API server.
+	operatorUser = "system:serviceaccount:" + operatorNamespace + ":" + operatorName
+	// tokenSeconds is the validity of the tokens of a run.
+	tokenSeconds = 12 * 60 * 60
+)
+
+// values are the values of the chart. The operator is a process of the machine, to which the API server sends no webhooks.
+var values = map[string]any{
+	"replicaCount":            0,
+	"gardener":                map[string]any{"enabled": false}, // each change of a spec is rolled out immediately
+	"crds":                    map[string]any{"enabled": true},
+	"embeddedResourceManager": map[string]any{"enabled": false},
+	"protection":              map[string]any{"enabled": false},
+	"evictionWebhook":         map[string]any{"enabled": false},
+	"config": map[string]any{
+		"debugging": map[string]any{"enableProfiling": true},
+		// The operator would end on a busy machine with the default.
+		"leaderElection": map[string]any{"leaseDuration": "2m", "renewDeadline": "100s"},
+		"server": map[string]any{
+			"metrics":      map[string]any{"bindAddress": "127.0.0.1", "port": metricsPort},
+			"healthProbes": map[string]any{"bindAddress": "127.0.0.1", "port": healthPort},
+		},
+	},
+}
+
+// installChart applies the objects of the operator's chart, and returns the content of its configuration file. Their kinds depend on each
+// other: those that fail are applied again.
+func installChart(ctx context.Context, c client.Client) (string, error) {
+	if err := ignoreExisting(c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: operatorNamespace}})); err != nil {
+		return "", fmt.Errorf("creating the namespace of the operator: %w", err)
+	}
+	rendered, err := chartrenderer.NewWithServerVersion(&version.Info{GitVersion: "v1.36.0"}).
+		RenderEmbeddedFS(charts.Operator, charts.Path, operatorName, operatorNamespace, values)
+	if err != nil {
+		return "", fmt.Errorf("rendering the chart: %w", err)
+	}
+	config := ""
+	for _, manifest := range rendered.Manifests {
+		for document := range strings.SplitSeq("\n"+manifest.Content, "\n---\n") {
+			object := &unstructured.Unstructured{}
+			if err := yaml.Unmarshal([]byte(document), &object.Object); err != nil {
+				return "", fmt.Errorf("reading the chart: %w", err)
+			}
+			if len(object.Object) == 0 {
+				continue
+			}
+			if object.GetKind() == "ConfigMap" && object.GetName() == operatorName+"-config" {
+				if config, _, err = unstructured.NestedString(object.Object, "data", "config.yaml"); err != nil {
+					return "", fmt.Errorf("reading the configuration in the chart: %w", err)
+				}
+			}
+			if err := apply(ctx, c, object); err != nil {
+				return "", fmt.Errorf("applying %s %s: %w", object.GetKind(), object.GetName(), err)
+			}
+		}
+	}
+
+	return config, awaitPermissions(ctx, c)
+}
+
+func apply(ctx context.Context, c client.Client, object *unstructured.Unstructured) error {
+	var last error
+	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
+		last = c.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.ForceOwnership, client.FieldOwner("helm"))
+		if meta.IsNoMatchError(last) {
+			return false, nil
+		}
+
+		return last == nil, last
+	})
+	if err != nil && last != nil {
+		return last
+	}
+
+	return err
+}
+
+// awaitPermissions waits until the API server applies the role of the operator.
+func awaitPermissions(ctx context.Context, c client.Client) error {
+	return wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: operatorUser, Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + operatorNamespace},
+			ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "list", Group: "druid.gardener.cloud", Resource: "etcds"},
+		}}
+		err := c.Create(ctx, review)
+
+		return review.Status.Allowed, err
+	})
+}
+
+// tokenOf returns a token of a ServiceAccount.
+func tokenOf(ctx context.Context, c client.Client, name string) (string, error) {
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(tokenSeconds))}}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: name}}
+	if err := c.SubResource("token").Create(ctx, account, request); err != nil {
+		return "", fmt.Errorf("creating a token of ServiceAccount %s: %w", name, err)
+	}
+
+	return request.Status.Token, nil
+}
+
+func ignoreExisting(err error) error {
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+
+	return err
+}
