@@ -32,18 +32,19 @@ func (r *execution) secretsManager(ctx context.Context, run *engine.Run, configs
 		identity = secrets.Identity(run.Target.Etcd.Name)
 		rotation = rotationOf(secrets.LibraryRotation(run.Target.Rotation))
 		gardener = run.Observation.Gardener
+		issued   = &issuedClient{Client: r.Client}
 	)
 	switch {
 	case gardener.Cluster != nil:
 		cluster := &extensionscontroller.Cluster{ObjectMeta: metav1.ObjectMeta{Name: run.Target.Etcd.Namespace}, Shoot: &gardencorev1beta1.Shoot{}}
 		cluster.Shoot.Status.Credentials = &gardencorev1beta1.ShootCredentials{Rotation: &gardencorev1beta1.ShootCredentialsRotation{CertificateAuthorities: rotation}}
-		return extensionssecretsmanager.SecretsManagerForCluster(ctx, log, r.Clock, r.Client, cluster, identity, configs)
+		return extensionssecretsmanager.SecretsManagerForCluster(ctx, log, r.Clock, issued, cluster, identity, configs)
 	case gardener.Garden != nil:
 		garden := &operatorv1alpha1.Garden{}
 		garden.Status.Credentials = &operatorv1alpha1.Credentials{Rotation: &operatorv1alpha1.CredentialsRotation{CertificateAuthorities: rotation}}
-		return extensionssecretsmanager.SecretsManagerForGarden(ctx, log, r.Clock, r.Client, garden, identity, configs, run.Target.Etcd.Namespace)
+		return extensionssecretsmanager.SecretsManagerForGarden(ctx, log, r.Clock, issued, garden, identity, configs, run.Target.Etcd.Namespace)
 	default:
-		return secretsmanager.New(ctx, log, r.Clock, r.Client, identity,
+		return secretsmanager.New(ctx, log, r.Clock, issued, identity,
 			secretsmanager.WithNamespaces(run.Target.Etcd.Namespace),
 			secretsmanager.WithSecretNamesToTimes(startTimes(run.Target)),
 		)

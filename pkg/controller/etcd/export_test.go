@@ -8,6 +8,7 @@ import (
 	"context"
 
 	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/engine"
@@ -43,3 +44,6 @@ func (r *Reconciler) CheckLag(ctx context.Context, etcd *druidv1alpha1.Etcd, o e
 
 // FingerprintOf is fingerprintOf.
 var FingerprintOf = fingerprintOf
+
+// NewIssuedClient returns the client of the secrets manager.
+func NewIssuedClient(c client.Client) client.Client { return &issuedClient{Client: c} }

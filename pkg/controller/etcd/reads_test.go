@@ -46,6 +46,7 @@ var readers = map[string]string{
 	"checkPods":              "a last check before a write that must not follow a stale cache",
 	"showsRendering":         "a last check before a write that must not follow a stale cache",
 	"Get":                    "the object that it writes",
+	"List":                   "the requests of the secrets manager",
 	"currentManagedResource": "the object that it writes",
 	"changeVolume":           "the object that it writes",
 	"deleteSnapshotLeases":   "the object that it writes",
