@@ -246,10 +246,22 @@ func (b Builder) OperatorIn(ctx context.Context, dir string) error {
 		return err
 	}
 
-	// A module of its own: its packages of etcd are not those of the operator.
-	_, err := b.buildCommand(ctx, "etcd-helper", dir, "-C", "cmd/etcd-helper", ".")
+	// A module of its own: its packages of etcd are not those of the operator. The first versions of the operator did not have it.
+	const helper = "cmd/etcd-helper"
+	if _, err := os.Stat(filepath.Join(b.Layout.Root, helper)); os.IsNotExist(err) {
+		return nil
+	}
+
+	_, err := b.buildCommand(ctx, "etcd-helper", dir, "-C", helper, ".")
 
 	return err
+}
+
+// At returns the builder of the commands of another checkout.
+func (b Builder) At(root string) Builder {
+	b.Layout.Root = root
+
+	return b
 }
 
 // Plugin builds kubectl-etcd from the checkout and returns the path of the binary.

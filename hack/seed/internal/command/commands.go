@@ -28,7 +28,7 @@ func commands() []command {
 		{name: "image", args: "[TAR]", help: "pack the operator's image as a docker archive, into bin/ of the checkout, and print its path", run: runImage},
 		{name: "up", args: "[--nodes 3] [--example=false] [--volumes-in-memory] [IMAGES]", help: "start the cluster, or what does not run of it", changes: true, run: runUp},
 		{name: "down", help: "stop the cluster and remove everything except the cache; with the seed also the other clusters", changes: true, run: runDown},
-		{name: "deploy", args: "[IMAGES]", help: "build the operator again and roll it out with its Helm chart", changes: true, run: runDeploy},
+		{name: "deploy", args: "[--source=DIRECTORY] [--values=FILE] [IMAGES]", help: "build the operator again and roll it out with its Helm chart", changes: true, run: runDeploy},
 		{name: "pack", args: "PROGRAM NAME:TAG TAR", help: "pack the program of a wrapper or a sidecar as a docker archive", run: func(_ context.Context, s *seed.Seed, args []string, _ io.Writer) error {
 			if len(args) != 3 {
 				return errors.New("expected the path of the program, the name of the image with its tag, and the path of the archive")
@@ -133,13 +133,15 @@ func imageFlags(flags *flag.FlagSet) seed.Images {
 
 func runDeploy(ctx context.Context, s *seed.Seed, args []string, _ io.Writer) error {
 	flags := flag.NewFlagSet("deploy", flag.ContinueOnError)
-	images := imageFlags(flags)
+	operator := seed.Operator{Images: imageFlags(flags)}
+	flags.StringVar(&operator.Source, "source", "", "root of another checkout with the operator and its chart (default: this checkout)")
+	flags.StringVar(&operator.Values, "values", "", "file with values for the chart, instead of the settings of the seed")
 
 	if err := flags.Parse(args); err != nil {
 		return flag.ErrHelp // Parse has printed the reason
 	}
 
-	return s.Deploy(ctx, images)
+	return s.Deploy(ctx, operator)
 }
 
 func runKindUp(ctx context.Context, s *seed.Seed, args []string, out io.Writer) error {
@@ -182,7 +184,7 @@ func runUp(ctx context.Context, s *seed.Seed, args []string, _ io.Writer) error 
 	s.Out.Println("the %s cluster is up; nodes: %d; KUBECONFIG is %s", s.Layout.Name(), *nodes, s.Layout.Kubeconfig())
 
 	if bare {
-		_, values, err := s.PrepareOperator(ctx, images)
+		_, values, err := s.PrepareOperator(ctx, seed.Operator{Images: images})
 		if err == nil {
 			s.Out.Println("docs/usage/first-etcd.md installs the operator; VALUES is %s", values)
 		}

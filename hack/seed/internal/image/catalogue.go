@@ -110,16 +110,20 @@ func (s Spec) withProgram(b build.Builder, module, name string) (Spec, error) {
 var operatorPrograms = []string{"gardener-extension-etcd-druid", "etcd-helper"}
 
 // Operator returns the image with the programs in the directory. It is the image of the Dockerfile in the root directory, but
-// without the base.
+// without the base. The image of an early version of the operator has only the first program.
 func Operator(dir string) (Spec, error) {
 	var files []File
 
 	sum := sha256.New()
 
-	for _, name := range operatorPrograms {
+	for i, name := range operatorPrograms {
 		path := filepath.Join(dir, name)
 
 		content, err := os.ReadFile(path)
+		if i > 0 && os.IsNotExist(err) {
+			continue
+		}
+
 		if err != nil {
 			return Spec{}, fmt.Errorf("reading a program of the operator's image: %w", err)
 		}

@@ -129,6 +129,17 @@ var _ = Describe("Operator", func() {
 		Expect(tag("two", "helper")).NotTo(Equal(tag("one", "helper")))
 		Expect(tag("one", "other")).NotTo(Equal(tag("one", "helper")))
 	})
+
+	It("does without etcd-helper, but not without the operator", func() {
+		dir := GinkgoT().TempDir()
+		_, err := image.Operator(dir)
+		Expect(err).To(MatchError(os.ErrNotExist))
+
+		Expect(os.WriteFile(filepath.Join(dir, "gardener-extension-etcd-druid"), []byte("operator"), 0o600)).To(Succeed())
+		spec, err := image.Operator(dir)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(spec.Files).To(ConsistOf(HaveField("Target", "/gardener-extension-etcd-druid")))
+	})
 })
 
 func layerOf(archive string) map[string]*tar.Header {

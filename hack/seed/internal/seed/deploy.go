@@ -17,6 +17,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/yaml"
 
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/addon"
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/build"
@@ -38,9 +39,19 @@ const (
 	drainer = "seed:drainer"
 )
 
-// Deploy builds the operator and the kubectl plugin, loads the operator's image and the images, and installs the operator's
-// Helm chart. It does not restart the operator if nothing has changed.
-func (s *Seed) Deploy(ctx context.Context, images Images) error {
+// Operator selects what Deploy installs. The zero value is the operator of this checkout with the images and the settings of the seed.
+type Operator struct {
+	Images Images
+	// Source is the root of another checkout with the operator and the chart. Empty means this checkout.
+	Source string
+	// Values is the path of a file with values for the chart. They replace the settings of the seed, but not the location of the
+	// images. Empty means the settings of the seed, which an earlier chart does not know.
+	Values string
+}
+
+// Deploy builds the operator and the kubectl plugin of this checkout, loads the operator's image and the images, and installs the
+// operator's Helm chart. It does not restart the operator if nothing has changed.
+func (s *Seed) Deploy(ctx context.Context, operator Operator) error {
 	if s.Layout.Cluster == layout.Bench {
 		return errors.New("the bench cluster runs no pods; `make bench` starts the operator as a process")
 	}
@@ -49,7 +60,7 @@ func (s *Seed) Deploy(ctx context.Context, images Images) error {
 		return fmt.Errorf("the bare cluster is for manual installations of the operator; the values for the chart are in %s", s.Layout.Values())
 	}
 
-	tag, values, err := s.PrepareOperator(ctx, images)
+	tag, values, err := s.PrepareOperator(ctx, operator)
 	if err != nil {
 		return err
 	}
@@ -60,30 +71,35 @@ func (s *Seed) Deploy(ctx context.Context, images Images) error {
 		return fmt.Errorf("deleting the record of an interrupted installation: %w", err)
 	}
 
-	if err := s.installChart(ctx, s.Layout.Kubeconfig(), "--values="+values); err != nil {
+	root := s.Layout.Root
+	if operator.Source != "" {
+		root = s.absolute(operator.Source)
+	}
+
+	if err := s.installChart(ctx, root, s.Layout.Kubeconfig(), "--values="+values); err != nil {
 		return err
 	}
 
 	return s.Out.Wait(ctx, "the operator", rolloutTimeout, s.missingOperator)
 }
 
-// installChart installs or upgrades the operator's chart on a cluster. The program of Helm must have been built.
-func (s *Seed) installChart(ctx context.Context, kubeconfig string, arguments ...string) error {
+// installChart installs the chart of the checkout at root on a cluster, or upgrades it. The program of Helm must have been built.
+func (s *Seed) installChart(ctx context.Context, root, kubeconfig string, arguments ...string) error {
 	helm, err := s.Builder.Program(build.Helm, "helm")
 	if err != nil {
 		return err
 	}
 
-	if err := process.Run(ctx, append([]string{helm}, s.chartArguments(kubeconfig, arguments...)...)...); err != nil {
+	if err := process.Run(ctx, append([]string{helm}, chartArguments(root, kubeconfig, arguments...)...)...); err != nil {
 		return fmt.Errorf("installing the chart: %w", err)
 	}
 
 	return nil
 }
 
-func (s *Seed) chartArguments(kubeconfig string, arguments ...string) []string {
+func chartArguments(root, kubeconfig string, arguments ...string) []string {
 	return append([]string{
-		"upgrade", "--install", operatorName, filepath.Join(s.Layout.Root, "charts", operatorName),
+		"upgrade", "--install", operatorName, filepath.Join(root, "charts", operatorName),
 		"--kubeconfig=" + kubeconfig, "--namespace=" + operatorNamespace, "--create-namespace",
 		"--take-ownership", // of CustomResourceDefinitions that tests have applied
 		"--history-max=2",
@@ -92,10 +108,15 @@ func (s *Seed) chartArguments(kubeconfig string, arguments ...string) []string {
 
 // PrepareOperator builds the operator and the kubectl plugin, and loads the operator's image, which is in no registry. It loads the
 // images of the user, and writes the values for the chart. It returns the tag of the operator's image and the path of the values.
-func (s *Seed) PrepareOperator(ctx context.Context, images Images) (tag, values string, err error) {
+func (s *Seed) PrepareOperator(ctx context.Context, operator Operator) (tag, values string, err error) {
 	s.Out.Println("building the operator and kubectl-etcd")
 
-	if tag, err = s.loadOperator(ctx); err != nil {
+	source := operator.Source
+	if source != "" {
+		source = s.absolute(source)
+	}
+
+	if tag, err = s.loadOperator(ctx, source); err != nil {
 		return "", "", err
 	}
 
@@ -103,12 +124,17 @@ func (s *Seed) PrepareOperator(ctx context.Context, images Images) (tag, values 
 		return "", "", err
 	}
 
-	references, err := s.loadImages(ctx, images)
+	references, err := s.loadImages(ctx, operator.Images)
 	if err != nil {
 		return "", "", err
 	}
 
-	values, err = s.writeValues(tag, references)
+	settings, err := s.settings(operator.Values)
+	if err != nil {
+		return "", "", err
+	}
+
+	values, err = s.writeValues(settings, tag, references)
 
 	return tag, values, err
 }
@@ -126,10 +152,8 @@ func (s *Seed) deletePendingRelease(ctx context.Context) error {
 	})
 }
 
-// writeValues writes the values of the chart. They contain the location of the images. On the seed they also contain
-// the settings for a cluster with gardener-resource-manager and without gardenlet, and the users of the end-to-end
-// tests. On the bare cluster they enable NetworkPolicies.
-func (s *Seed) writeValues(tag string, references map[string]string) (string, error) {
+// writeValues writes the values of the chart: the settings and the location of the images.
+func (s *Seed) writeValues(settings map[string]any, tag string, references map[string]string) (string, error) {
 	vector, err := imageVector(references)
 	if err != nil {
 		return "", err
@@ -139,38 +163,9 @@ func (s *Seed) writeValues(tag string, references map[string]string) (string, er
 		return "", err
 	}
 
-	values := map[string]any{
-		"image":                map[string]any{"repository": image.OperatorRepository, "tag": tag},
-		"imageVectorOverwrite": string(vector),
-	}
-	if s.Layout.Cluster == layout.Seed {
-		maps.Copy(values, map[string]any{
-			"replicaCount": 1, // the machine is small, and tests read the log of the only pod
-			"gardener":     map[string]any{"enabled": false},
-			"crds":         map[string]any{"enabled": true},
-			"config": map[string]any{
-				"localStore": map[string]any{"roots": []string{layout.LocalStore}},
-				"controllers": map[string]any{
-					"compaction": map[string]any{"enabled": true},
-					"etcd": map[string]any{
-						"dataComparisonPeriod": "5s", // no scenario may find a difference that does not exist
-						"recovery":             map[string]any{"dwellTime": "10s"},
-					},
-				},
-			},
-			"embeddedResourceManager": map[string]any{"enabled": false},
-			"protection": map[string]any{
-				"exemptServiceAccounts": []string{addon.ResourceManagerUser}, "exemptUsers": []string{exemptUser}, "drainers": []string{drainer},
-			},
-		})
-	}
-
-	if s.Layout.Cluster == layout.Bare {
-		values["networkPolicies"] = map[string]any{
-			"enabled":   true,
-			"apiServer": []any{map[string]any{"ipBlock": map[string]any{"cidr": s.Layout.HostIP() + "/32"}}}, // its port is not a usual one
-		}
-	}
+	values := maps.Clone(settings)
+	values["image"] = map[string]any{"repository": image.OperatorRepository, "tag": tag}
+	values["imageVectorOverwrite"] = string(vector)
 
 	content, err := json.MarshalIndent(values, "", "  ") // JSON is YAML
 	if err != nil {
@@ -178,6 +173,59 @@ func (s *Seed) writeValues(tag string, references map[string]string) (string, er
 	}
 
 	return s.Layout.Values(), os.WriteFile(s.Layout.Values(), content, 0o644)
+}
+
+// settings returns the values in the file, or the settings of the cluster if the name is empty. On the seed these are the settings for
+// a cluster with gardener-resource-manager and without gardenlet, and the users of the end-to-end tests. On the bare cluster they
+// enable NetworkPolicies.
+func (s *Seed) settings(file string) (map[string]any, error) {
+	switch {
+	case file != "":
+		return readSettings(s.absolute(file))
+	case s.Layout.Cluster == layout.Bare:
+		return map[string]any{"networkPolicies": map[string]any{
+			"enabled":   true,
+			"apiServer": []any{map[string]any{"ipBlock": map[string]any{"cidr": s.Layout.HostIP() + "/32"}}}, // its port is not a usual one
+		}}, nil
+	default:
+		return seedSettings(), nil
+	}
+}
+
+func readSettings(file string) (map[string]any, error) {
+	content, err := os.ReadFile(file) // #nosec G304 -- the file of the user
+	if err != nil {
+		return nil, err
+	}
+
+	settings := map[string]any{}
+	if err := yaml.Unmarshal(content, &settings); err != nil {
+		return nil, fmt.Errorf("reading the values in %s: %w", file, err)
+	}
+
+	return settings, nil
+}
+
+func seedSettings() map[string]any {
+	return map[string]any{
+		"replicaCount": 1, // the machine is small, and tests read the log of the only pod
+		"gardener":     map[string]any{"enabled": false},
+		"crds":         map[string]any{"enabled": true},
+		"config": map[string]any{
+			"localStore": map[string]any{"roots": []string{layout.LocalStore}},
+			"controllers": map[string]any{
+				"compaction": map[string]any{"enabled": true},
+				"etcd": map[string]any{
+					"dataComparisonPeriod": "5s", // no scenario may find a difference that does not exist
+					"recovery":             map[string]any{"dwellTime": "10s"},
+				},
+			},
+		},
+		"embeddedResourceManager": map[string]any{"enabled": false},
+		"protection": map[string]any{
+			"exemptServiceAccounts": []string{addon.ResourceManagerUser}, "exemptUsers": []string{exemptUser}, "drainers": []string{drainer},
+		},
+	}
 }
 
 // imageVector returns the overwrite that replaces the images of the operator's image vector by the images of the seed, and these by
@@ -246,7 +294,7 @@ func (s *Seed) missingOperator(ctx context.Context) (string, error) {
 // Example installs the operator, applies the first example, and verifies that its Etcd becomes healthy and is backed
 // up.
 func (s *Seed) Example(ctx context.Context, images Images) error {
-	if err := s.Deploy(ctx, images); err != nil {
+	if err := s.Deploy(ctx, Operator{Images: images}); err != nil {
 		return err
 	}
 

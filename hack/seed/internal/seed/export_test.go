@@ -17,6 +17,9 @@ func MissingImage(variable, reference, node string) error {
 	return missingImage(variable, reference, node)
 }
 
+// Settings exports settings for tests.
+func (s *Seed) Settings(file string) (map[string]any, error) { return s.settings(file) }
+
 // TryLock exports tryLock and NoProxy exports noProxy for tests.
 func TryLock(path string) (*os.File, error) { return tryLock(path) }
 func NoProxy() string                       { return noProxy(layout.Seed) }

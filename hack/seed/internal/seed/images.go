@@ -40,7 +40,7 @@ func (s *Seed) loadImages(ctx context.Context, images Images) (map[string]string
 			continue
 		}
 
-		path := s.archivePath(value)
+		path := s.absolute(value)
 		if !isArchive(value, path) {
 			if err := s.checkLoaded(ctx, setting.Variable, value); err != nil {
 				return nil, err
@@ -68,8 +68,8 @@ func (s *Seed) loadImages(ctx context.Context, images Images) (map[string]string
 	return references, nil
 }
 
-// archivePath returns the path of the archive. A relative path starts at the root of the checkout, where make runs.
-func (s *Seed) archivePath(value string) string {
+// absolute returns the path of a file or a directory of the user. A relative path starts at the root of the checkout, where make runs.
+func (s *Seed) absolute(value string) string {
 	if filepath.IsAbs(value) {
 		return value
 	}

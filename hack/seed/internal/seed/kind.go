@@ -68,7 +68,7 @@ func (s *Seed) KindUp(ctx context.Context, dryRun bool, out io.Writer) error {
 		return err
 	}
 
-	if err := s.installChart(ctx, paths.kubeconfig, append(kindValues(paths, tag), "--wait", "--timeout="+rolloutTimeout.String())...); err != nil {
+	if err := s.installChart(ctx, s.Layout.Root, paths.kubeconfig, append(kindValues(paths, tag), "--wait", "--timeout="+rolloutTimeout.String())...); err != nil {
 		return err
 	}
 
@@ -102,7 +102,7 @@ func (s *Seed) printKind(paths kindPaths, out io.Writer) error {
 		return err
 	}
 
-	_, err = fmt.Fprintf(out, "%s---\n# kubeconfig: %s\n# helm %q\n", content, paths.kubeconfig, s.chartArguments(paths.kubeconfig, kindValues(paths, "TAG")...))
+	_, err = fmt.Fprintf(out, "%s---\n# kubeconfig: %s\n# helm %q\n", content, paths.kubeconfig, chartArguments(s.Layout.Root, paths.kubeconfig, kindValues(paths, "TAG")...))
 
 	return err
 }

@@ -74,7 +74,7 @@ func (s *Seed) LoadImages(ctx context.Context, archives []string) error {
 	}
 
 	if len(archives) == 0 {
-		tag, err := s.loadOperator(ctx)
+		tag, err := s.loadOperator(ctx, "")
 		if err == nil {
 			s.Out.Println("loaded %s:%s; `deploy` starts it", image.OperatorRepository, tag)
 		}
@@ -99,9 +99,15 @@ func (s *Seed) LoadImages(ctx context.Context, archives []string) error {
 	})
 }
 
-// loadOperator builds the operator and loads its image into every node. It returns the tag of the image.
-func (s *Seed) loadOperator(ctx context.Context) (string, error) {
-	archive, tag, err := s.packOperator(ctx)
+// loadOperator builds the operator from the source and loads its image into every node. It returns the tag of the image. An empty
+// source is this checkout.
+func (s *Seed) loadOperator(ctx context.Context, source string) (string, error) {
+	pack := s.packOperator
+	if source != "" {
+		pack = func(ctx context.Context) (archive, tag string, err error) { return s.packOther(ctx, source) }
+	}
+
+	archive, tag, err := pack(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -116,20 +122,39 @@ func (s *Seed) packOperator(ctx context.Context) (archive, tag string, err error
 		return "", "", err
 	}
 
-	spec, err := image.Operator(programs)
+	return s.packPrograms(programs)
+}
+
+// packOther does the same with the operator of another checkout.
+func (s *Seed) packOther(ctx context.Context, source string) (archive, tag string, err error) {
+	dir, err := os.MkdirTemp("", "operator-")
+	if err != nil {
+		return "", "", fmt.Errorf("creating a directory for the build: %w", err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+
+	if err := s.Builder.At(source).OperatorIn(ctx, dir); err != nil {
+		return "", "", err
+	}
+
+	return s.packPrograms(dir)
+}
+
+func (s *Seed) packPrograms(dir string) (archive, tag string, err error) {
+	spec, err := image.Operator(dir)
 	if err != nil {
 		return "", "", err
 	}
 
 	// Every change of the code creates another archive. Only the last one is kept.
-	dir := filepath.Join(s.Layout.Images(), "operator")
+	archives := filepath.Join(s.Layout.Images(), "operator")
 
-	archive, err = image.Ensure(spec, dir)
+	archive, err = image.Ensure(spec, archives)
 	if err != nil {
 		return "", "", err
 	}
 
-	if err := image.KeepOnly(dir, archive); err != nil {
+	if err := image.KeepOnly(archives, archive); err != nil {
 		return "", "", err
 	}
 

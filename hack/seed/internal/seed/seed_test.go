@@ -129,6 +129,34 @@ var _ = Describe("The images", func() {
 	})
 })
 
+var _ = Describe("The settings of the chart", func() {
+	var s *seed.Seed
+
+	BeforeEach(func() {
+		var err error
+		s, err = seed.New(layout.Seed, progress.New(GinkgoWriter))
+		Expect(err).NotTo(HaveOccurred())
+	})
+
+	It("are those of the seed by default", func() {
+		Expect(s.Settings("")).To(And(HaveKey("config"), HaveKey("protection")))
+	})
+
+	It("are only those of the file, whose path starts at the root of the checkout", func() {
+		Expect(s.Settings("test/e2e/testdata/upgrade-values.yaml")).To(And(HaveKey("protection"), Not(HaveKey("config"))))
+	})
+
+	It("are an error if the file does not exist or is no YAML", func() {
+		file := filepath.Join(GinkgoT().TempDir(), "values.yaml")
+		_, err := s.Settings(file)
+		Expect(err).To(MatchError(os.ErrNotExist))
+
+		Expect(os.WriteFile(file, []byte("- a list"), 0o600)).To(Succeed())
+		_, err = s.Settings(file)
+		Expect(err).To(MatchError(ContainSubstring("reading the values in " + file)))
+	})
+})
+
 var _ = Describe("KindUp", func() {
 	It("prints a valid configuration of kind and the arguments of Helm without a container engine", func() {
 		s, err := seed.New(layout.Seed, progress.New(GinkgoWriter))
