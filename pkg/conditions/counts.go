@@ -16,15 +16,17 @@ type Counts struct {
 	Replicas, CurrentReplicas int32
 	// ReadyReplicas is the number of ready pods.
 	ReadyReplicas int32
-	// Ready is true if every desired pod is ready and has the latest template.
+	// Ready is true if every desired pod is ready. It also has the latest template, unless outdated pods are kept.
 	Ready bool
 }
 
-// CountsFor returns the counts for a canonical Etcd. Without a StatefulSet all are zero and Ready is false.
+// CountsFor returns the counts for a canonical Etcd. Without a StatefulSet all are zero and Ready is false. keepsPods is true if the
+// generation is rolled out, so that outdated pods wait for the next operation. Such pods are as ready as before. gardenlet
+// reports an Etcd that is not ready as unhealthy, and an upgrade of the operator can outdate the pods of all Etcds.
 //
 // With the update strategy OnDelete, Kubernetes does not advance currentRevision and currentReplicas of the StatefulSet.
 // Therefore CountsFor does not use them.
-func CountsFor(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) Counts {
+func CountsFor(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, keepsPods bool) Counts {
 	statefulSet := o.StatefulSet
 	expected := etcd.Spec.Replicas
 	if observed := etcd.Status.ObservedGeneration; observed == nil || *observed != etcd.Generation {
@@ -39,7 +41,7 @@ func CountsFor(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) Counts {
 		CurrentReplicas: statefulSet.Replicas,
 		ReadyReplicas:   statefulSet.ReadyReplicas,
 		Ready: statefulSet.GenerationObserved() && statefulSet.Replicas == expected && statefulSet.ReadyReplicas >= expected &&
-			len(etcdcluster.OutdatedPods(o)) == 0,
+			(keepsPods || len(etcdcluster.OutdatedPods(o)) == 0),
 	}
 }
 

@@ -24,8 +24,8 @@ var _ = DescribeTable("CountsFor",
 			Pods:        []etcdcluster.Pod{{Name: "main-0", RevisionHash: "a"}},
 		}
 		change(etcd, &o)
-		Expect(conditions.CountsFor(etcd, o).Ready).To(Equal(ready))
-		Expect(conditions.CountsFor(etcd, o).CurrentReplicas).To(Equal(o.StatefulSet.Replicas))
+		Expect(conditions.CountsFor(etcd, o, false).Ready).To(Equal(ready))
+		Expect(conditions.CountsFor(etcd, o, false).CurrentReplicas).To(Equal(o.StatefulSet.Replicas))
 	},
 	Entry("is ready when the pod is ready and updated", func(*druidv1alpha1.Etcd, *etcdcluster.Observation) {}, true),
 	Entry("is not ready without a StatefulSet", func(_ *druidv1alpha1.Etcd, o *etcdcluster.Observation) { o.StatefulSet = etcdcluster.StatefulSet{} }, false),
@@ -42,4 +42,17 @@ var _ = DescribeTable("CountsFor",
 		o.Pods, o.StatefulSet = nil, etcdcluster.StatefulSet{Exists: true}
 	}, true),
 	Entry("is not ready when it hibernates and a pod is left", func(e *druidv1alpha1.Etcd, _ *etcdcluster.Observation) { e.Spec.Replicas = 0 }, false),
+)
+
+var _ = DescribeTable("CountsFor of a generation that keeps outdated pods", func(readyPods int32, expected bool) {
+	etcd := &druidv1alpha1.Etcd{}
+	etcd.Generation, etcd.Status.ObservedGeneration, etcd.Spec.Replicas = 2, new(int64(2)), 1
+	o := etcdcluster.Observation{
+		StatefulSet: etcdcluster.StatefulSet{Exists: true, SpecReplicas: 1, Replicas: 1, ReadyReplicas: readyPods, UpdateRevision: "b"},
+		Pods:        []etcdcluster.Pod{{Name: "main-0", RevisionHash: "a"}},
+	}
+	Expect(conditions.CountsFor(etcd, o, true).Ready).To(Equal(expected))
+},
+	Entry("is ready when the outdated pod is ready", int32(1), true),
+	Entry("is not ready while the outdated pod is not", int32(0), false),
 )

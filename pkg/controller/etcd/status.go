@@ -57,7 +57,7 @@ func (r *Reconciler) setStatus(ctx context.Context, next *druidv1alpha1.Etcd, o 
 	scale := conditions.Find(next.Status.Conditions, druidv1alpha1.ConditionTypeScaleOperationComplete)
 	recoverable := conditions.Find(next.Status.Conditions, druidv1alpha1.ConditionTypeQuorumRecoverable)
 	if run.Observed {
-		updated = r.setObserved(run, next)
+		updated = r.setObserved(run, next, keepsPods(next, o))
 		scale = conditions.ScaleOperationComplete(r.inputOf(o.Current(), next))
 		recoverable = r.quorumRecoverable(o)
 	}
@@ -111,11 +111,17 @@ func (r *Reconciler) inputOf(run *engine.Run, next *druidv1alpha1.Etcd) conditio
 	return conditions.Input{Etcd: canonical, Observation: o, Now: r.Clock.Now()}
 }
 
-// setObserved sets what follows from the observation alone, and returns the condition AllMembersUpdated.
-func (r *Reconciler) setObserved(run *engine.Run, next *druidv1alpha1.Etcd) *druidv1alpha1.Condition {
+// keepsPods is true if the current generation is rolled out, or the last accepted one while the newest one is blocked. Pods that another
+// version of the operator then outdates wait for the next operation.
+func keepsPods(next *druidv1alpha1.Etcd, o engine.Result) bool {
+	return target.IsCompleted(next) || o.Accepted != nil && o.Accepted.Target.IsCompleted()
+}
+
+// setObserved sets what follows from the observation, and returns the condition AllMembersUpdated.
+func (r *Reconciler) setObserved(run *engine.Run, next *druidv1alpha1.Etcd, keepsPods bool) *druidv1alpha1.Condition {
 	in := r.inputOf(run, next)
 	canonical := in.Etcd
-	counts := conditions.CountsFor(canonical, run.Observation)
+	counts := conditions.CountsFor(canonical, run.Observation, keepsPods)
 	next.Status.Replicas, next.Status.CurrentReplicas, next.Status.ReadyReplicas = counts.Replicas, counts.CurrentReplicas, counts.ReadyReplicas
 	next.Status.Ready = new(counts.Ready)
 	next.Status.Selector = new(helper.Selector(canonical))

@@ -5,11 +5,82 @@
 package etcd_test
 
 import (
+	"context"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
 	"github.com/gardener/gardener-extension-etcd-druid/test/kube"
 )
+
+var _ = Describe("The status of an Etcd whose pods are older than the manifests of the operator", func() {
+	var (
+		ctx = context.Background()
+		k   *kube.Cluster
+		o   *operator
+	)
+
+	BeforeEach(func() {
+		k = kube.New(scheme)
+		o = startOperator(k, nil)
+		create(3)(k)
+		o.run()
+	})
+
+	// outdate gives the pods an older revision, as if a new version of the operator had rendered another pod template.
+	outdate := func() {
+		GinkgoHelper()
+		for _, name := range []string{"main-0", "main-1", "main-2"} {
+			pod := &corev1.Pod{}
+			must(k.Client(nil).Get(ctx, client.ObjectKey{Namespace: k.EtcdObject().Namespace, Name: name}, pod))
+			before := pod.DeepCopy()
+			pod.Labels[appsv1.ControllerRevisionHashLabelKey] = "earlier"
+			must(k.Client(nil).Patch(ctx, pod, client.MergeFrom(before)))
+		}
+	}
+	run := func() {
+		o.due = k.Clock.Now()
+		o.run()
+	}
+	expectKept := func() {
+		GinkgoHelper()
+		status := k.EtcdObject().Status
+		Expect(conditions.Find(status.Conditions, druidv1alpha1.ConditionTypeAllMembersUpdated)).To(HaveField("Status", druidv1alpha1.ConditionFalse))
+		Expect(status.Ready).To(HaveValue(BeTrue()), "gardenlet reports the cluster as unhealthy otherwise")
+	}
+
+	It("stays ready while the pods wait for the next operation", func() {
+		outdate()
+		run()
+		expectKept()
+		Expect(conditions.Find(k.EtcdObject().Status.Conditions, druidv1alpha1.ConditionTypeProgressing)).To(HaveField("Message", ContainSubstring("3 pods are older")))
+	})
+
+	It("stays ready while a later generation waits for its annotation", func() {
+		etcd := k.EtcdObject().DeepCopy()
+		relabel(etcd)
+		must(k.Client(nil).Update(ctx, etcd))
+		run()
+		outdate()
+		run()
+		expectKept()
+	})
+
+	It("is not ready while an operation replaces the pods", func() {
+		outdate()
+		update(func(*druidv1alpha1.Etcd) {})(k)
+		o.reconcileOnce()
+		Expect(k.EtcdObject().Status.Ready).To(HaveValue(BeFalse()))
+		o.run()
+		Expect(k.EtcdObject().Status.Ready).To(HaveValue(BeTrue()))
+		Expect(conditions.Find(k.EtcdObject().Status.Conditions, druidv1alpha1.ConditionTypeAllMembersUpdated)).To(HaveField("Status", druidv1alpha1.ConditionTrue))
+	})
+})
 
 var _ = Describe("The events of an Etcd", func() {
 	It("report each changed condition of the controller once", func() {
