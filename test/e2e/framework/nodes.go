@@ -47,13 +47,18 @@ func (f *Framework) seed(ctx context.Context, args ...string) string {
 	GinkgoHelper()
 	requireSeed()
 
-	command := exec.CommandContext(ctx, "go", append([]string{"run", "-C", seedTool, "."}, args...)...) // #nosec G204 -- go, with the arguments of the tests
+	return output(exec.CommandContext(ctx, "go", append([]string{"run", "-C", seedTool, "."}, args...)...)) // #nosec G204 -- go, with the arguments of the tests
+}
+
+// output runs a command, expects that it succeeds, and returns its standard output.
+func output(command *exec.Cmd) string {
+	GinkgoHelper()
 	errors := &bytes.Buffer{}
 	command.Stderr = errors
-	output, err := command.Output()
-	Expect(err).NotTo(HaveOccurred(), "seed %v: %s\n%s", args, output, errors)
+	text, err := command.Output()
+	Expect(err).NotTo(HaveOccurred(), "%v: %s\n%s", command.Args, text, errors)
 
-	return string(output)
+	return string(text)
 }
 
 func (f *Framework) isReady(ctx context.Context, name string) (bool, error) {

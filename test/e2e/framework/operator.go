@@ -70,6 +70,29 @@ func (o *Operator) pods(ctx context.Context) ([]corev1.Pod, error) {
 	return pods.Items, err
 }
 
+// ErrorLog returns the lines in the logs of the running pods that report an error and contain the text.
+func (o *Operator) ErrorLog(ctx context.Context, text string) []string {
+	GinkgoHelper()
+
+	pods, err := o.pods(ctx)
+	Expect(err).NotTo(HaveOccurred())
+
+	var lines []string
+
+	for _, pod := range pods {
+		content, err := o.Clientset.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{}).DoRaw(ctx)
+		Expect(err).NotTo(HaveOccurred())
+
+		for line := range strings.Lines(string(content)) {
+			if strings.Contains(line, `"level":"error"`) && strings.Contains(line, text) {
+				lines = append(lines, line)
+			}
+		}
+	}
+
+	return lines
+}
+
 // Kill deletes the pods of the operator without a grace period. This simulates a crash. The operator does not release its
 // leader election Lease.
 func (o *Operator) Kill(ctx context.Context) {
