@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/gardener/gardener-extension-etcd-druid/hack/bench/stub"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
@@ -66,6 +67,7 @@ func etcdOf(index int, fleet string) *druidv1alpha1.Etcd {
 	}
 	etcd.Spec.Etcd.EnableTLS = new(fleet == FleetTLS)
 	if role == "main" {
+		etcd.Spec.Backup.DeltaSnapshotPeriod = &metav1.Duration{Duration: stub.DeltaPeriod}
 		etcd.Spec.Backup.Store = &druidv1alpha1.StoreSpec{
 			Provider: new(druidv1alpha1.StorageProvider("S3")), Container: new("bench"), Prefix: etcd.Namespace + "/" + etcd.Name,
 			SecretRef: &corev1.SecretReference{Name: backupSecret},

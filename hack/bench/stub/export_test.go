@@ -38,3 +38,17 @@ func (s *Stub) ServeSidecars(ctx context.Context) (string, error) {
 
 // RenewLeases renews Leases until the context ends.
 func (s *Stub) RenewLeases(ctx context.Context) { s.renewLeases(ctx) }
+
+// RenewLeasesAt renews the Leases of the members at each of the times.
+func (s *Stub) RenewLeasesAt(ctx context.Context, times ...time.Time) {
+	renewals, work := map[*member]*renewal{}, make(chan func(), 100)
+	for _, now := range times {
+		for _, m := range s.registry.all() {
+			s.renewDue(ctx, now, m, renewals, work)
+		}
+	}
+	close(work)
+	for task := range work {
+		task()
+	}
+}

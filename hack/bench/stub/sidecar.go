@@ -26,8 +26,8 @@ import (
 const (
 	// heartbeatPeriod is the time between two renewals of the Lease of a member.
 	heartbeatPeriod = 10 * time.Second
-	// deltaPeriod is the time between two delta snapshots.
-	deltaPeriod = 5 * time.Minute
+	// DeltaPeriod is the time between two delta snapshots, as with gardenlet.
+	DeltaPeriod = 5 * time.Minute
 	// writers is the number of Leases that are renewed at the same time. Each real sidecar is a process of its own.
 	writers = 8
 )
@@ -74,9 +74,8 @@ func respondJSON(w http.ResponseWriter, value any) {
 // renewal is the state of the Leases of one member.
 type renewal struct {
 	nextHeartbeat, nextDelta time.Time
-	// hasFull is true if the first full snapshot was recorded. recorded is the revision of the last snapshot.
-	hasFull  bool
-	recorded int64
+	// hasFull is true if the first full snapshot was recorded.
+	hasFull bool
 }
 
 // renewLeases renews the Leases of all members until the context ends.
@@ -106,18 +105,17 @@ func (s *Stub) renewLeases(ctx context.Context) {
 			}
 		}
 		for _, m := range current {
-			s.renewDue(ctx, m, renewals, work)
+			s.renewDue(ctx, time.Now(), m, renewals, work)
 		}
 	}
 }
 
 // renewDue adds the due renewals of a member to the work. A sidecar takes a full snapshot when it starts. The first heartbeat of the
 // stub is earlier than that of the sidecar, to shorten the measurement of the creation.
-func (s *Stub) renewDue(ctx context.Context, m *member, renewals map[*member]*renewal, work chan<- func()) {
-	now := time.Now()
+func (s *Stub) renewDue(ctx context.Context, now time.Time, m *member, renewals map[*member]*renewal, work chan<- func()) {
 	r := renewals[m]
 	if r == nil {
-		r = &renewal{nextHeartbeat: now, nextDelta: now.Add(deltaPeriod)}
+		r = &renewal{nextHeartbeat: now, nextDelta: now.Add(DeltaPeriod)}
 		renewals[m] = r
 	}
 	if !now.Before(r.nextHeartbeat) {
@@ -129,15 +127,12 @@ func (s *Stub) renewDue(ctx context.Context, m *member, renewals map[*member]*re
 	}
 	revision := s.revision()
 	if !r.hasFull {
-		r.hasFull, r.recorded = true, revision
+		r.hasFull = true
 		work <- func() { _ = s.recordSnapshot(ctx, m, "full", revision) }
 	}
 	if !now.Before(r.nextDelta) {
-		r.nextDelta = r.nextDelta.Add(deltaPeriod)
-		if revision > r.recorded {
-			r.recorded = revision
-			work <- func() { _ = s.recordSnapshot(ctx, m, "delta", revision) }
-		}
+		r.nextDelta = r.nextDelta.Add(DeltaPeriod)
+		work <- func() { _ = s.recordSnapshot(ctx, m, "delta", revision) } // the sidecar renews the Lease also without new revisions
 	}
 }
 

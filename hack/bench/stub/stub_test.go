@@ -200,4 +200,13 @@ var _ = Describe("The stub", func() {
 		Eventually(holder("main-0")).Should(MatchRegexp(`^[0-9a-f]+:[0-9a-f]+:Leadertrue$`))
 		Eventually(holder("main-full-snap")).Should(Equal("1000"))
 	})
+
+	It("renews the Lease of the delta snapshots in each period, also without new revisions", func() {
+		s.SetPod(pod(false))
+		now := time.Now()
+		s.RenewLeasesAt(ctx, now, now.Add(stub.DeltaPeriod))
+		recorded := lease("main-delta-snap")
+		Expect(c.Get(ctx, client.ObjectKeyFromObject(recorded), recorded)).To(Succeed())
+		Expect(recorded.Spec.HolderIdentity).To(HaveValue(Equal("1000")))
+	})
 })
