@@ -30,6 +30,9 @@ import (
 
 const timeout = 5 * time.Minute
 
+// Drainer is the user who may delete pods of Etcds, as during the drain of a node. The protection rejects other users.
+const Drainer = "seed:drainer"
+
 // Runner applies and verifies one example.
 type Runner struct {
 	Client  kubernetes.Interface
@@ -286,7 +289,7 @@ Try next:
   eval "$(go run -C hack/seed . env)"
   kubectl get etcd,managedresource,statefulset,pod -A
 %s
-  kubectl -n %s delete pod %s-0      # the new pod still has the key
+  kubectl -n %s delete pod %s-0 --as=%s --as-group=system:masters   # the new pod still has the key
   make seed-status
-  make down`, e, target.clientURL, target.inClusterURL, target.storePath, read, e.Namespace, e.Name)
+  make down`, e, target.clientURL, target.inClusterURL, target.storePath, read, e.Namespace, e.Name, Drainer)
 }

@@ -35,8 +35,6 @@ const (
 
 	// exemptUser is the user whom the protection exempts. The end-to-end tests impersonate it to change the objects of Etcds.
 	exemptUser = "seed:exempt"
-	// drainer is the user who may delete pods of Etcds. The end-to-end tests impersonate it to drain a node.
-	drainer = "seed:drainer"
 )
 
 // Operator selects what Deploy installs. The zero value is the operator of this checkout with the images and the settings of the seed.
@@ -223,7 +221,7 @@ func seedSettings() map[string]any {
 		},
 		"embeddedResourceManager": map[string]any{"enabled": false},
 		"protection": map[string]any{
-			"exemptServiceAccounts": []string{addon.ResourceManagerUser}, "exemptUsers": []string{exemptUser}, "drainers": []string{drainer},
+			"exemptServiceAccounts": []string{addon.ResourceManagerUser}, "exemptUsers": []string{exemptUser}, "drainers": []string{example.Drainer},
 		},
 	}
 }
