@@ -44,6 +44,7 @@ func CareTypes() []druidv1alpha1.ConditionType {
 func EtcdTypes() []druidv1alpha1.ConditionType {
 	return []druidv1alpha1.ConditionType{
 		druidv1alpha1.ConditionTypeAllMembersUpdated,
+		druidv1alpha1.ConditionTypeDefaultsUpdated,
 		druidv1alpha1.ConditionTypeFinalSnapshotTaken,
 		druidv1alpha1.ConditionTypeProgressing,
 		druidv1alpha1.ConditionTypeQuorumRecoverable,

@@ -145,6 +145,7 @@ func (e Engine) reconcileAccepted(ctx context.Context, newest *Run, problem erro
 		err = apierrors.NewConflict(schema.GroupResource{Group: "resources.gardener.cloud", Resource: "managedresources"}, run.Observation.ManagedResource.Name, errors.New("the record has changed between two observations"))
 	}
 	if err == nil {
+		run.Target.ContinueRollout(run.Observation, e.Config)
 		err = e.rollOut(ctx, run)
 	}
 	if IsInterrupted(err) {
@@ -270,6 +271,7 @@ func (e Engine) apply(ctx context.Context, run *Run, p plan.Plan) (Applied, erro
 	}
 	rendered.Plan = p
 	run.Rendered = rendered
+	run.advanceRollout(e.Config.Rollout, e.Clock.Now())
 
 	return e.Executor.Apply(ctx, run)
 }

@@ -48,6 +48,8 @@ type Run struct {
 	withheld []Difference
 	// confirmed is the evidence to record with a rendering that stops members or adds one. Nil: the record stays.
 	confirmed *state.Evidence
+	// rollout is the record of the update to newer defaults. Nil: there is none.
+	rollout *state.Rollout
 	// requeueAfter is when something has to be done that no watch reports. 0: nothing.
 	requeueAfter time.Duration
 	// repairAfter is when members that have not recovered are observed again, although the generation is blocked. 0: all have.
@@ -113,6 +115,7 @@ func (r *Run) NextState() state.State {
 	if p.Space != nil {
 		next.Space = p.Space
 	}
+	next.Rollout = r.rollout
 	if t.TLS.AnyManaged() {
 		next.Rotation = &t.Rotation
 	}
@@ -154,9 +157,9 @@ func nextVerified(p plan.Plan, recorded state.State) *state.VerifiedRestore {
 
 // keepsPods is true if the generation was rolled out before and only pods are outdated, because another writer has changed the
 // StatefulSet. These pods stay until the next operation. Seeds hold hundreds of clusters. New certificates and another Secret of the store
-// do not wait for an operation, and a restore continues to its end.
+// do not wait for an operation. A restore and an update to newer defaults continue to their end.
 func (r *Run) keepsPods(p plan.Plan) bool {
-	return r.Target.IsCompleted() && p.Stage == plan.StageReplacePod && p.Restore == state.RestoreNone &&
+	return r.Target.IsCompleted() && p.Stage == plan.StageReplacePod && p.Restore == state.RestoreNone && !r.rollout.IsUnfinished() &&
 		!r.Target.HasNewerSecrets(r.Observation) && !r.Observation.MountsOtherStoreSecret()
 }
 

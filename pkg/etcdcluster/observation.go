@@ -88,6 +88,8 @@ type Observation struct {
 	OperatorStart time.Time
 	// RecoveryMaxClusters is the largest number of clusters without a quorum with which the operator chooses an option, from its configuration.
 	RecoveryMaxClusters int
+	// RolloutGrant is the update to newer defaults of the operator that may begin now. Nil: none may.
+	RolloutGrant *state.Rollout
 	// Failures are the parts that could not be read. Such a part is zero, which has no meaning then.
 	Failures []ReadFailure
 }

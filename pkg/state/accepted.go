@@ -23,6 +23,8 @@ type Accepted struct {
 	Defaults Defaults `json:"defaults"`
 	// CADataKeys are the keys of CA bundles that were found in Secrets whose reference names none, by the names of these Secrets.
 	CADataKeys map[string]string `json:"caDataKeys,omitempty"`
+	// Delayed is true if the generation was accepted with earlier defaults, because the limits of the rollout did not allow newer ones.
+	Delayed bool `json:"delayed,omitempty"`
 	// Spec is the spec of that generation in its current fields. The operator continues with it while a later generation is not rolled
 	// out. Nil: an earlier version accepted the generation, or the spec is larger than 96 KiB.
 	Spec *druidv1alpha1.EtcdSpec `json:"spec,omitempty"`

@@ -45,6 +45,8 @@ type State struct {
 	TLS TLSModes `json:"tls,omitzero"`
 	// Rotation is the newest rotation of the CAs. Nil: none was recorded.
 	Rotation *Rotation `json:"rotation,omitempty"`
+	// Rollout is the update to other defaults of the operator that was begun last. Nil: there was none, or the Etcd has other defaults since.
+	Rollout *Rollout `json:"rollout,omitempty"`
 	// Restore is the phase of a restore from the backup store that is under way.
 	Restore RestorePhase `json:"restore,omitempty"`
 	// Verified are the facts with which that restore began. Nil: none is under way, or a user requested it without a verification.
@@ -166,7 +168,7 @@ func decode(text string) (s State, err error) {
 
 // keys are the keys of the record.
 var keys = []string{
-	"version", "accepted", "replicas", "size", "started", "scale", "surge", "defaultUpdateStrategy", "migration", "podSize", "existing", "initialClusterToken", "tls", "rotation", "restore", "verified", "retained", "snapshot", "finalSnapshot", "evidence", "incident", "recovery", "inconsistency", "space", "handBack", "etcdVersion",
+	"version", "accepted", "replicas", "size", "started", "scale", "surge", "defaultUpdateStrategy", "migration", "podSize", "existing", "initialClusterToken", "tls", "rotation", "rollout", "restore", "verified", "retained", "snapshot", "finalSnapshot", "evidence", "incident", "recovery", "inconsistency", "space", "handBack", "etcdVersion",
 }
 
 // Encode returns the annotations that record the state. The annotation of the store is left out if Store is nil.

@@ -27,18 +27,20 @@ import (
 //   - the operation annotation requests it;
 //   - the Etcd is new, or nothing of it is left;
 //   - the operator reconciles automatically, and the generation was not accepted before.
-func accept(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, config Config) *state.Accepted {
+//
+// New defaults of the operator wait for a slot of their rollout, see limit.
+func accept(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, config Config) acceptance {
 	recorded := o.State.Accepted
 	isAccepted := recorded != nil && recorded.Generation == etcd.Generation
 	isNew := !o.ManagedResource.Exists && (etcd.Status.ObservedGeneration == nil || !o.StatefulSet.Exists)
 
 	switch {
 	case helper.IsReconcileRequested(etcd), isNew, config.AutoReconcile && !isAccepted:
-		return &state.Accepted{Generation: etcd.Generation, Defaults: config.Defaults, CADataKeys: caDataKeys(etcd, o), EtcdVersion: versionFor(etcd, o, config)}
+		return limit(etcd, o, config, state.Accepted{Generation: etcd.Generation, Defaults: config.Defaults, CADataKeys: caDataKeys(etcd, o), EtcdVersion: versionFor(etcd, o, config)})
 	case isAccepted:
-		return recorded
+		return continueDelayed(etcd, o, config, recorded)
 	default:
-		return nil
+		return acceptance{}
 	}
 }
 
@@ -75,7 +77,7 @@ func (t *Target) accepted(o etcdcluster.Observation, config Config) *state.Accep
 		return t.Accepted
 	}
 
-	return accept(t.Canonical, o, config)
+	return accept(t.Canonical, o, config).accepted
 }
 
 // versionFor returns the minor version of etcd of a generation that is accepted now. Only spec.etcd.version requests an older version than the

@@ -17,6 +17,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/peers"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/rollout"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/secrets"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
@@ -50,6 +51,8 @@ type Config struct {
 	RecoveryDwellTime time.Duration
 	// RecoveryMaxClusters is the largest number of clusters without a quorum with which it does.
 	RecoveryMaxClusters int
+	// Rollout limits how many Etcds change to new defaults at once. Nil: no limits.
+	Rollout *rollout.Limits
 	// EtcdHelper is the image of etcd-helper. It is not a default that an Etcd keeps: the helper has to be of the operator's version.
 	EtcdHelper EtcdHelper
 }
@@ -81,6 +84,10 @@ type Target struct {
 	Source Source
 	// Accepted is what the generation is rendered with. Nil: it is not accepted yet.
 	Accepted *state.Accepted
+	// Waits is the change of the operator's defaults that waits for a slot of its rollout. Nil: none does.
+	Waits *state.Change
+	// Begins is the granted update to newer defaults that begins with this target. Nil: none does.
+	Begins *state.Rollout
 	// TLS are the TLS modes. Zero before ResolveTLS.
 	TLS state.TLSModes
 	// Rotation is the CA rotation that is rendered. Zero before ResolveTLS, and if the operator manages no CA.
@@ -168,15 +175,14 @@ func (t *Target) Admit(o etcdcluster.Observation, config Config) error {
 	if helper.IsSuspended(t.Canonical) {
 		return plan.Skipped(druidv1alpha1.ReasonSuspended, "Generation %d is not rolled out because of the annotation %s", t.Canonical.Generation, druidv1alpha1.SuspendEtcdSpecReconcileAnnotation)
 	}
-	accepted := accept(t.Canonical, o, config)
-	if accepted == nil {
+	decided := accept(t.Canonical, o, config)
+	if decided.accepted == nil {
 		return plan.Skipped(druidv1alpha1.ReasonOperationAnnotationMissing, "Generation %d is rolled out when the annotation %s=%s requests it",
 			t.Canonical.Generation, druidv1alpha1.DruidOperationAnnotation, druidv1alpha1.DruidOperationReconcile)
 	}
-	record := *accepted
-	record.Spec = &t.Canonical.Spec
-	t.Accepted = &record
-	errs := append(validation.ValidateEtcd(t.Canonical), validateVersion(t.Canonical, o, record)...)
+	t.setAcceptance(decided)
+	t.Accepted.Spec = &t.Canonical.Spec
+	errs := append(validation.ValidateEtcd(t.Canonical), validateVersion(t.Canonical, o, *t.Accepted)...)
 
 	return plan.Refused(druidv1alpha1.ErrorCodeInvalidSpec, errs.ToAggregate())
 }

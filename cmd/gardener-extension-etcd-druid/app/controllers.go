@@ -28,9 +28,11 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/etcd"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/opstask"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/restoredrill"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/rollouts"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/secret"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/rollout"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/sidecar"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/target"
@@ -118,8 +120,23 @@ func (o *Options) addEtcd(ctx context.Context, mgr manager.Manager) error {
 	if o.Config.ResourceManager.Embedded {
 		options.Renderings = &o.renderings
 	}
+	if limits := rolloutLimits(o.Config.Controllers.Etcd.Rollout); limits != nil {
+		options.Config.Rollout = limits
+		options.Rollouts = rollouts.NewCoordinator(&observer.Fleet{Observer: shared}, *limits, clock.RealClock{})
+	}
 	o.etcd.Completed().Apply(&options.Controller)
 	return etcd.AddToManager(ctx, mgr, options)
+}
+
+// rolloutLimits are the limits of the rollout of new defaults. Nil: there are none.
+func rolloutLimits(config configv1alpha1.RolloutConfiguration) *rollout.Limits {
+	if !*config.Enabled {
+		return nil
+	}
+	return &rollout.Limits{
+		Total: rollout.Limit(*config.Total), PerZone: rollout.Limit(*config.PerZone), PerChange: rollout.Limit(*config.PerChange),
+		Canaries: *config.Canaries, CanaryPeriod: config.CanaryPeriod.Duration, Timeout: config.Timeout.Duration,
+	}
 }
 
 func (o *Options) addCare(ctx context.Context, mgr manager.Manager) error {

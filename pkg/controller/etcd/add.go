@@ -30,6 +30,7 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/calls"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/queue"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/rollouts"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/writeguard"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/target"
@@ -61,6 +62,8 @@ type AddOptions struct {
 	Renderings Renderings
 	// Stores prevent that two Etcds, or an Etcd and a copy, begin to use the same store at the same time. Nil: only other Etcds are considered.
 	Stores *calls.StoreReservations
+	// Rollouts grants updates to newer defaults within Config.Rollout. Nil: there are no limits.
+	Rollouts *rollouts.Coordinator
 	// Clock returns the time. Nil: the real one.
 	Clock clock.Clock
 }
@@ -116,6 +119,13 @@ func AddToManager(ctx context.Context, mgr manager.Manager, o AddOptions) error 
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(etcdForPod), builder.WithPredicates(contentChanged())).
 		WatchesMetadata(metadataOf(corev1.SchemeGroupVersion.WithKind("Secret")), handler.EnqueueRequestsFromMapFunc(r.etcdsForSecret), builder.WithPredicates(contentChanged()))
 	b = b.WatchesRawSource(r.Snapshots.Source()).WatchesRawSource(r.Space.Source())
+	if o.Rollouts != nil {
+		if err := mgr.Add(o.Rollouts); err != nil {
+			return fmt.Errorf("adding the coordinator of rollouts: %w", err)
+		}
+		r.Rollouts = o.Rollouts
+		b = b.WatchesRawSource(o.Rollouts.Source())
+	}
 	if o.Gardener {
 		b = r.watchGardener(b)
 	}

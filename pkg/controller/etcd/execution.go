@@ -38,6 +38,10 @@ type execution struct {
 	issued map[target.Source]*issued
 	// current is the ManagedResource as Apply has read it last. Nil: there is none, or Apply was not called.
 	current *resourcesv1alpha1.ManagedResource
+	// granted is the update to newer defaults that may begin. Nil: none.
+	granted *state.Rollout
+	// began is true once that update may have been written.
+	began bool
 }
 
 // Observe implements engine.Observer.
@@ -45,14 +49,21 @@ func (r *execution) Observe(ctx context.Context, run *engine.Run) (etcdcluster.O
 	etcd := helper.WithUpdateStrategy(run.Target.Canonical, r.Config.UpdateStrategy)
 	request := observer.RequestFor(etcd)
 	request.NeedsMembers = func(o etcdcluster.Observation) bool {
+		o.RolloutGrant = r.granted
+
 		return run.Target.NeedsMembers(o, r.Config) || engine.QueriesOnlyMember(etcd, o, r.Clock.Now())
 	}
-	request.NeedsClusterVersion = func(o etcdcluster.Observation) bool { return run.Target.RequestsVersionChange(o, r.Config) }
+	request.NeedsClusterVersion = func(o etcdcluster.Observation) bool {
+		o.RolloutGrant = r.granted
+
+		return run.Target.RequestsVersionChange(o, r.Config)
+	}
 	request.NeedsAuth = func(o etcdcluster.Observation) bool { return run.Target.RequestsDowngrade(o, r.Config) }
 	o := r.Observer.Observe(ctx, etcd, request)
 	o.SnapshotAttempts = etcdcluster.SnapshotAttemptsFor(etcd.Generation, o.State.Snapshot, r.snapshotCall(etcd))
 
 	o.SpaceCall = r.spaceCall(etcd)
+	o.RolloutGrant = r.granted
 
 	return o, r.hold(run.Target.Stored, o)
 }

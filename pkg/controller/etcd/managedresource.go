@@ -106,6 +106,7 @@ func (r *execution) ensureManagedResource(ctx context.Context, run *engine.Run, 
 	if (exists || run.IsWithheld("Secret/"+desired.secretName)) && desired.equals(current) {
 		return false, nil
 	}
+	r.began = r.began || run.Target.Begins != nil // also if the result of the write is not known
 
 	labels := map[string]string{managedresources.LabelKeyOrigin: druidv1alpha1.ManagedResourceOrigin}
 	secretLabels := maps.Clone(labels)

@@ -23,12 +23,15 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/calls"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/rollouts"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/writeguard"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/engine"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/rollout"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/sidecar"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/target"
 )
 
@@ -48,6 +51,16 @@ type Renderings interface {
 	Record(etcd *druidv1alpha1.Etcd, secret string, data map[string][]byte)
 	// Discard removes the record of an Etcd that is deleted.
 	Discard(etcd *druidv1alpha1.Etcd)
+}
+
+// Rollouts grants updates of Etcds to newer defaults of the operator.
+type Rollouts interface {
+	// Begin returns the update that an Etcd may begin. Nil: none.
+	Begin(etcd client.ObjectKey) *state.Rollout
+	// End ends a reconciliation that has called Begin. It returns why the Etcd waits, or why its update has failed. Nil: neither.
+	End(etcd client.ObjectKey, report rollouts.Report) *rollout.Delay
+	// Discard discards the state of an Etcd that is deleted.
+	Discard(etcd client.ObjectKey)
 }
 
 // Reconciler reconciles Etcds.
@@ -76,6 +89,8 @@ type Reconciler struct {
 	Locks *calls.ClusterLocks
 	// Stores prevent that two Etcds begin to use the same store at the same time. Nil: nothing prevents it.
 	Stores *calls.StoreReservations
+	// Rollouts grants updates to newer defaults. Nil: none are granted, which Config.Rollout must then not require.
+	Rollouts Rollouts
 	// Snapshots runs the calls for full snapshots before members stop or data is discarded.
 	Snapshots *calls.Runner[etcdcluster.SnapshotCall]
 	// Space runs the calls that free space in databases.
@@ -115,6 +130,7 @@ func (r *Reconciler) reconcile(ctx context.Context, req reconcile.Request) (reco
 			logf.FromContext(ctx).V(1).Info("Etcd does not exist any more")
 			r.dropMeasurements(req.NamespacedName)
 			r.Stores.Release(calls.StoreUser{Key: req.NamespacedName})
+			r.discardRollout(req.NamespacedName)
 			return reconcile.Result{}, nil
 		}
 		return reconcile.Result{}, fmt.Errorf("reading the Etcd: %w", err)
@@ -127,17 +143,19 @@ func (r *Reconciler) reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 
 	execution := &execution{Reconciler: r, issued: map[target.Source]*issued{}}
+	execution.beginRollout(req.NamespacedName)
 	result := engine.Engine{
 		Observer: execution, Executor: execution, Render: engine.Render, Config: r.Config, Clock: r.Clock, Start: r.started(),
 	}.Reconcile(ctx, etcd)
+	delay := execution.endRollout(req.NamespacedName, result)
 	if engine.IsInterrupted(result.Err) {
 		return reconcile.Result{}, result.Err
 	}
-	return r.report(ctx, result)
+	return r.report(ctx, result, delay)
 }
 
 // report patches the status and removes annotations that are consumed.
-func (r *Reconciler) report(ctx context.Context, o engine.Result) (reconcile.Result, error) {
+func (r *Reconciler) report(ctx context.Context, o engine.Result, delay *rollout.Delay) (reconcile.Result, error) {
 	run := o.Newest
 	for _, run := range []*engine.Run{o.Newest, o.Accepted} {
 		if run != nil {
@@ -146,7 +164,7 @@ func (r *Reconciler) report(ctx context.Context, o engine.Result) (reconcile.Res
 		}
 	}
 	next := run.Target.Stored.DeepCopy()
-	changed := r.setStatus(ctx, next, o)
+	changed := r.setStatus(ctx, next, o, delay)
 	before := run.Target.Stored.DeepCopy()
 	if err := r.patchStatus(ctx, run.Target.Stored, next); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)

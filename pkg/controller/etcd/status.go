@@ -21,6 +21,7 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/engine"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/rollout"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/target"
 )
 
@@ -41,7 +42,7 @@ func (r *Reconciler) patchStatus(ctx context.Context, etcd, next *druidv1alpha1.
 
 // setStatus computes the status from the one observation and the outcome, and returns whether the condition Progressing
 // changed. Conditions that care writes stay as they are.
-func (r *Reconciler) setStatus(ctx context.Context, next *druidv1alpha1.Etcd, o engine.Result) bool {
+func (r *Reconciler) setStatus(ctx context.Context, next *druidv1alpha1.Etcd, o engine.Result, delay *rollout.Delay) bool {
 	run := o.Newest
 	if run.Applied {
 		next.Status.ObservedGeneration = new(run.Target.Stored.Generation)
@@ -72,7 +73,7 @@ func (r *Reconciler) setStatus(ctx context.Context, next *druidv1alpha1.Etcd, o 
 			store = conditions.StoreResolved(run.Target.Etcd, *run.Target.StoreResolution)
 		}
 	}
-	return r.setConditions(&next.Status, o, updated, store, final, scale, recoverable)
+	return r.setConditions(&next.Status, o, updated, store, final, scale, recoverable, defaultsUpdatedFor(delay))
 }
 
 // setConditions writes the conditions of this controller and returns whether Progressing changed.

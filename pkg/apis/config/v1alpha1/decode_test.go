@@ -40,6 +40,8 @@ var _ = Describe("Decode", func() {
 		Expect(config.Controllers.Etcd.DataComparisonPeriod.Duration).To(Equal(6 * time.Hour))
 		Expect(config.Controllers.Etcd.Recovery.DwellTime.Duration).To(Equal(10 * time.Minute))
 		Expect(config.Controllers.Etcd.Recovery.MaxClusters).To(HaveValue(Equal(3)))
+		Expect(config.Controllers.Etcd.Rollout.Enabled).To(HaveValue(BeTrue()), "only an explicit false turns the limits off")
+		Expect(config.Controllers.Etcd.Rollout.Total).To(HaveValue(Equal(configv1alpha1.RolloutLimit{Number: new(20), Percentage: new(10)})))
 		Expect(config.Controllers.Etcd.DefaultUpdateStrategy).To(BeEquivalentTo("Restart"))
 		Expect(config.Controllers.Etcd.Defragmentation.Window.Duration).To(Equal(time.Hour))
 		Expect(config.Controllers.Etcd.Defragmentation.MinReclaimableSize.String()).To(Equal("200Mi"))

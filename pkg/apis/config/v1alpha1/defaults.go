@@ -57,6 +57,13 @@ func setControllerDefaults(c *ControllerConfiguration) {
 	setDurationDefault(&c.Etcd.Defragmentation.StallBudget, 0)
 	setDurationDefault(&c.Etcd.Recovery.DwellTime, 10*time.Minute)
 	setPointerDefault(&c.Etcd.Recovery.MaxClusters, 3)
+	setPointerDefault(&c.Etcd.Rollout.Enabled, true)
+	setPointerDefault(&c.Etcd.Rollout.Total, RolloutLimit{Number: new(20), Percentage: new(10)})
+	setPointerDefault(&c.Etcd.Rollout.PerZone, RolloutLimit{Percentage: new(10)})
+	setPointerDefault(&c.Etcd.Rollout.PerChange, RolloutLimit{Percentage: new(10)})
+	setPointerDefault(&c.Etcd.Rollout.Canaries, 1)
+	setDurationDefault(&c.Etcd.Rollout.CanaryPeriod, 5*time.Minute)
+	setDurationDefault(&c.Etcd.Rollout.Timeout, 10*time.Minute)
 
 	setPointerDefault(&c.Compaction.ConcurrentSyncs, 3)
 	setDefault(&c.Compaction.EventsThreshold, 1_000_000)

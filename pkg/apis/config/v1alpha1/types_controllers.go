@@ -79,6 +79,46 @@ type EtcdControllerConfiguration struct {
 	// Recovery limits the recoveries from a lost quorum that the operator begins by the recovery policies AutoIfNoLoss and Auto.
 	// +optional
 	Recovery RecoveryConfiguration `json:"recovery,omitempty"`
+	// Rollout limits how many Etcds change to new defaults of the operator, such as images, at once.
+	// +optional
+	Rollout RolloutConfiguration `json:"rollout,omitempty"`
+}
+
+// RolloutConfiguration limits how many Etcds change to new defaults of the operator, such as images, at once. An update uses a slot from its begin until
+// all members were ready with the new defaults for CanaryPeriod.
+type RolloutConfiguration struct {
+	// Enabled applies the limits. With an explicit false, each Etcd changes to new defaults with its next accepted generation or operation annotation.
+	// Default true.
+	// +optional
+	Enabled *bool `json:"enabled,omitempty"`
+	// Total limits the slots of all Etcds. Default: number 20 and percentage 10.
+	// +optional
+	Total *RolloutLimit `json:"total,omitempty"`
+	// PerZone limits the slots of Etcds with members in the same zone. Etcds whose zone is not known count as one zone. Default: percentage 10.
+	// +optional
+	PerZone *RolloutLimit `json:"perZone,omitempty"`
+	// PerChange limits the slots of Etcds with the same old and new defaults. Default: percentage 10.
+	// +optional
+	PerChange *RolloutLimit `json:"perChange,omitempty"`
+	// Canaries is the number of Etcds that must pass before others with the same old and new defaults follow. 0: none. Default 1.
+	// +optional
+	Canaries *int `json:"canaries,omitempty"`
+	// CanaryPeriod is how long all members must be ready with the new defaults. Default 5m.
+	// +optional
+	CanaryPeriod *metav1.Duration `json:"canaryPeriod,omitempty"`
+	// Timeout is how long members may be not ready before the update has failed. Default 10m.
+	// +optional
+	Timeout *metav1.Duration `json:"timeout,omitempty"`
+}
+
+// RolloutLimit is a number, a percentage of Etcds, or the lower of both. It is never below 1. Without both, there is no limit.
+type RolloutLimit struct {
+	// Number is a number of Etcds, above 0.
+	// +optional
+	Number *int `json:"number,omitempty"`
+	// Percentage is a percentage of the Etcds that do not hibernate, from 1 to 100, rounded down.
+	// +optional
+	Percentage *int `json:"percentage,omitempty"`
 }
 
 // DefragmentationConfiguration says when the operator defragments members although no database is full.

@@ -61,6 +61,10 @@ const (
 	// ConditionTypeRestoreProven is True while a restore drill has proven, recently enough, that the snapshots in the store can be restored. Absent
 	// until the first drill, if none is scheduled.
 	ConditionTypeRestoreProven ConditionType = "RestoreProven"
+	// ConditionTypeDefaultsUpdated exists while newer defaults of the operator, such as images, wait because the operator limits how many Etcds
+	// change at once. It also exists while members are not ready since such a change. It is Progressing while the Etcd waits, and False when other
+	// Etcds, or this one, are not ready with the newer defaults.
+	ConditionTypeDefaultsUpdated ConditionType = "DefaultsUpdated"
 )
 
 // Reasons that several conditions share.
@@ -99,6 +103,18 @@ const (
 	ReasonRecoveryForbidden = "RecoveryForbidden"
 	// ReasonNothingToRecoverFrom means that there is no data from which the operator can recover the cluster.
 	ReasonNothingToRecoverFrom = "NothingToRecoverFrom"
+)
+
+// Reasons of the condition DefaultsUpdated.
+const (
+	// ReasonWaitingForCanary means that other Etcds are updated first.
+	ReasonWaitingForCanary = "WaitingForCanary"
+	// ReasonWaitingForSlot means that as many Etcds are updated as the limits allow.
+	ReasonWaitingForSlot = "WaitingForSlot"
+	// ReasonRolloutStopped means that Etcds are not ready with the newer defaults, so that no other one follows.
+	ReasonRolloutStopped = "RolloutStopped"
+	// ReasonUpdateFailed means that the members are not ready with the newer defaults.
+	ReasonUpdateFailed = "UpdateFailed"
 )
 
 // Reasons of the condition AllMembersReady.

@@ -247,6 +247,26 @@ func validateEtcd(c configv1alpha1.EtcdControllerConfiguration, path *field.Path
 	errs = append(errs, supported(c.DefaultUpdateStrategy, path.Child("defaultUpdateStrategy"), druidv1alpha1.UpdateStrategies...)...)
 	errs = append(errs, validateDefragmentation(c.Defragmentation, path.Child("defragmentation"))...)
 	errs = append(errs, validateRecovery(c.Recovery, path.Child("recovery"))...)
+	errs = append(errs, validateRollout(c.Rollout, path.Child("rollout"))...)
+	return errs
+}
+
+func validateRollout(c configv1alpha1.RolloutConfiguration, path *field.Path) field.ErrorList {
+	errs := append(positive(c.CanaryPeriod, path.Child("canaryPeriod")), positive(c.Timeout, path.Child("timeout"))...)
+	if canaries := c.Canaries; canaries != nil && *canaries < 0 {
+		errs = append(errs, field.Invalid(path.Child("canaries"), *canaries, "must not be negative; with 0 no Etcd is updated before the others"))
+	}
+	for name, limit := range map[string]*configv1alpha1.RolloutLimit{"total": c.Total, "perZone": c.PerZone, "perChange": c.PerChange} {
+		if limit == nil {
+			continue
+		}
+		if number := limit.Number; number != nil && *number < 1 {
+			errs = append(errs, field.Invalid(path.Child(name, "number"), *number, "must be above 0"))
+		}
+		if percentage := limit.Percentage; percentage != nil && (*percentage < 1 || *percentage > 100) {
+			errs = append(errs, field.Invalid(path.Child(name, "percentage"), *percentage, "must be from 1 to 100"))
+		}
+	}
 	return errs
 }
 

@@ -171,6 +171,18 @@ var _ = Describe("ValidateOperatorConfiguration", func() {
 		Entry("no dwell time", "controllers.etcd.recovery.dwellTime", func(c *configv1alpha1.OperatorConfiguration) {
 			c.Controllers.Etcd.Recovery.DwellTime = &metav1.Duration{}
 		}),
+		Entry("no slots", "controllers.etcd.rollout.total.number", func(c *configv1alpha1.OperatorConfiguration) {
+			c.Controllers.Etcd.Rollout.Total = &configv1alpha1.RolloutLimit{Number: new(0)}
+		}),
+		Entry("a percentage above 100", "controllers.etcd.rollout.perZone.percentage", func(c *configv1alpha1.OperatorConfiguration) {
+			c.Controllers.Etcd.Rollout.PerZone = &configv1alpha1.RolloutLimit{Percentage: new(101)}
+		}),
+		Entry("a negative number of canaries", "controllers.etcd.rollout.canaries", func(c *configv1alpha1.OperatorConfiguration) {
+			c.Controllers.Etcd.Rollout.Canaries = new(-1)
+		}),
+		Entry("no canary period", "controllers.etcd.rollout.canaryPeriod", func(c *configv1alpha1.OperatorConfiguration) {
+			c.Controllers.Etcd.Rollout.CanaryPeriod = &metav1.Duration{}
+		}),
 		Entry("a negative number of clusters", "controllers.etcd.recovery.maxClusters", func(c *configv1alpha1.OperatorConfiguration) {
 			c.Controllers.Etcd.Recovery.MaxClusters = new(-1)
 		}),

@@ -1,0 +1,476 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
+)
+
+// Cluster is what a decision needs of one Etcd that is not being deleted.
+type Cluster struct {
+	// Key is the namespace and the name.
+	Key string
+	// Zones are the zones of its members, sorted. Nil: not known.
+	Zones []string
+	// Defaults is the fingerprint of the defaults that are rendered.
+	Defaults string
+	// Waits is the fingerprint of the defaults for which it waits. Empty: it does not wait.
+	Waits string
+	// Update is the update to Defaults. Nil: it was created with them, or a change of the spec brought them.
+	Update *state.Rollout
+	// Members are the members in the spec.
+	Members int
+	// Healthy is true if all members are ready.
+	Healthy bool
+	// HealthChangedAt is when Healthy last changed. Zero: not known.
+	HealthChangedAt time.Time
+	// Hibernated is true if the spec has no members, and Suspended if the operator does not reconcile it.
+	Hibernated, Suspended bool
+	// Declined is true if it has not used its last grant, for example because its Secrets are missing.
+	Declined bool
+}
+
+// Reason is why an Etcd does not have the newest defaults, or not successfully.
+type Reason string
+
+// The reasons.
+const (
+	// WaitingForCanary is the reason until the canaries of the change have passed.
+	WaitingForCanary Reason = druidv1alpha1.ReasonWaitingForCanary
+	// WaitingForSlot is the reason while as many Etcds are updated as the limits allow.
+	WaitingForSlot Reason = druidv1alpha1.ReasonWaitingForSlot
+	// RolloutStopped is the reason after a canary has failed, and while all slots belong to failed updates.
+	RolloutStopped Reason = druidv1alpha1.ReasonRolloutStopped
+	// UpdateFailed is the reason for an Etcd that was healthy before its update, and is not since.
+	UpdateFailed Reason = druidv1alpha1.ReasonUpdateFailed
+)
+
+// Delay is why an Etcd does not have the newest defaults, or not successfully.
+type Delay struct {
+	state.Change
+
+	// Reason is the reason.
+	Reason Reason
+	// StartedAt is when an update has begun that has failed. Zero: no update of this Etcd has failed.
+	StartedAt time.Time
+}
+
+// Message explains a delay. It names no other Etcd.
+func (d Delay) Message() string {
+	change := fmt.Sprintf("The defaults of the operator change from %s to %s. ", Describe(d.From), Describe(d.To))
+	switch d.Reason {
+	case WaitingForCanary:
+		return change + "Other Etcds are updated first, and must be ready for some minutes. The members run with the earlier defaults"
+	case WaitingForSlot:
+		return change + "As many Etcds are updated as the limits of the operator allow. The members run with the earlier defaults"
+	case RolloutStopped:
+		return change + "Etcds that were updated before are not ready, and no other Etcd follows. The members run with the earlier defaults"
+	case UpdateFailed:
+		return change + fmt.Sprintf("The members are not ready since the update, which began at %s", d.StartedAt.UTC().Format(time.RFC3339))
+	default:
+		return change
+	}
+}
+
+// Progressed is the progress of a change.
+type Progressed struct {
+	state.Change
+
+	// Waiting, Updating, Failed and Updated are numbers of Etcds. Updating Etcds have slots, and have not failed. Updated ones have passed.
+	Waiting, Updating, Failed, Updated int
+	// Stopped is true after a canary has failed, and while all slots belong to failed updates.
+	Stopped bool
+}
+
+// Decision is which Etcds begin an update now.
+type Decision struct {
+	// Grants are the updates that may begin, by the key of the Etcd. They have no time.
+	Grants map[string]state.Rollout
+	// Delays are why other Etcds wait, and which updates have failed, by the key of the Etcd.
+	Delays map[string]Delay
+	// Changes are the changes with Etcds that wait or whose update has not passed, sorted.
+	Changes []Progressed
+}
+
+// Decide decides which Etcds begin an update now. The clusters include the updates that were granted and are not recorded yet.
+func Decide(clusters []Cluster, limits Limits, now time.Time) Decision {
+	f := newFleet(clusters, limits, now)
+	f.grantBroken()
+	f.grantCanaries()
+	f.grantUnhealthy()
+	f.grantOthers()
+
+	return Decision{Grants: f.grants, Delays: f.delays(), Changes: f.changes()}
+}
+
+// change returns the change that a cluster waits for.
+func (c *Cluster) change() state.Change { return state.Change{From: c.Defaults, To: c.Waits} }
+
+// usesSlot is true for an update that has not passed. An Etcd that was not healthy before uses a slot only for a limited time: nothing may repair it.
+func (c *Cluster) usesSlot(timeout time.Duration, now time.Time) bool {
+	return c.Update.IsUnfinished() && !c.Hibernated && (!c.Suspended || !c.Healthy) &&
+		(c.Update.Healthy || c.Healthy || now.Before(c.Update.StartedAt.Add(timeout)))
+}
+
+// hasFailed is true for an Etcd with a slot that was healthy before, and is not for the timeout.
+func (c *Cluster) hasFailed(timeout time.Duration, now time.Time) bool {
+	return c.usesSlot(timeout, now) && c.Update.Healthy && !c.Healthy && !now.Before(later(c.Update.StartedAt, c.HealthChangedAt).Add(timeout))
+}
+
+// scope is a set of Etcds with a limit: all, those in a zone, or those with a change.
+type scope struct {
+	zone   string
+	change state.Change
+	kind   string
+}
+
+// usage are the slots of a scope.
+type usage struct{ etcds, used, failed int }
+
+// canaries are the canaries of a change, and the healthy Etcds that wait and can be one.
+type canaries struct{ passed, running, failed, fit int }
+
+// fleet is a decision in progress.
+type fleet struct {
+	limits Limits
+	now    time.Time
+	// waiting are the clusters that wait, in the order in which they are updated.
+	waiting []*Cluster
+	all     []Cluster
+	usage   map[scope]*usage
+	changed map[state.Change]*canaries
+	// unhealthy are the slots of Etcds that were not healthy before.
+	unhealthy int
+	grants    map[string]state.Rollout
+}
+
+func newFleet(clusters []Cluster, limits Limits, now time.Time) *fleet {
+	f := &fleet{
+		limits: limits, now: now, all: slices.Clone(clusters), usage: map[scope]*usage{}, changed: map[state.Change]*canaries{}, grants: map[string]state.Rollout{},
+	}
+	slices.SortFunc(f.all, func(a, b Cluster) int { return cmp.Compare(a.Key, b.Key) })
+	changesFrom := map[string][]state.Change{}
+	for i := range f.all {
+		c := &f.all[i]
+		if c.Waits != "" && !c.Suspended {
+			f.waiting = append(f.waiting, c)
+			if f.changed[c.change()] == nil {
+				f.changed[c.change()] = &canaries{}
+				changesFrom[c.Defaults] = append(changesFrom[c.Defaults], c.change())
+			}
+		}
+	}
+	for i := range f.all {
+		f.count(&f.all[i], changesFrom)
+	}
+	slices.SortStableFunc(f.waiting, func(a, b *Cluster) int { return compareBools(a.Declined, b.Declined) })
+
+	return f
+}
+
+// count counts a cluster and its update.
+func (f *fleet) count(c *Cluster, changesFrom map[string][]state.Change) {
+	if !c.Hibernated {
+		f.countEtcd(c, changesFrom[c.Defaults])
+	}
+	if c.Waits != "" && c.Healthy && !c.Hibernated && !c.Suspended {
+		f.changed[c.change()].fit++
+	}
+	if c.Update == nil {
+		return
+	}
+	uses, failed := c.usesSlot(f.limits.Timeout, f.now), c.hasFailed(f.limits.Timeout, f.now)
+	if uses {
+		f.use(c.Update.Change, c.slotZones(), 1, failed)
+	}
+	if uses && !c.Update.Healthy {
+		f.unhealthy++
+	}
+	if c.Update.Canary {
+		f.countCanary(c, uses, failed)
+	}
+}
+
+// countEtcd counts a cluster for the percentages. changes are those that begin with its defaults.
+func (f *fleet) countEtcd(c *Cluster, changes []state.Change) {
+	scopes := append(zonesOf(c.Zones), scope{kind: "total"})
+	for _, change := range changes {
+		scopes = append(scopes, scope{kind: "change", change: change})
+	}
+	if c.Update != nil {
+		scopes = append(scopes, scope{kind: "change", change: c.Update.Change})
+	}
+	for _, in := range scopes {
+		f.in(in).etcds++
+	}
+}
+
+func (f *fleet) countCanary(c *Cluster, uses, failed bool) {
+	counted := f.changed[c.Update.Change]
+	if counted == nil {
+		counted = &canaries{}
+		f.changed[c.Update.Change] = counted
+	}
+	switch {
+	case c.Update.HasPassed():
+		counted.passed++
+	case failed:
+		counted.failed++
+	case uses:
+		counted.running++
+	}
+}
+
+// slotZones are the zones in which an update uses slots. Those before the update count, because pods may not be scheduled now.
+func (c *Cluster) slotZones() []string {
+	if c.Update != nil && len(c.Update.Zones) > 0 {
+		return c.Update.Zones
+	}
+
+	return c.Zones
+}
+
+func zonesOf(zones []string) []scope {
+	if len(zones) == 0 {
+		return []scope{{kind: "zone"}}
+	}
+	var scopes []scope
+	for _, zone := range zones {
+		scopes = append(scopes, scope{kind: "zone", zone: zone})
+	}
+
+	return scopes
+}
+
+func scopesOf(change state.Change, zones []string) []scope {
+	return append(zonesOf(zones), scope{kind: "total"}, scope{kind: "change", change: change})
+}
+
+func (f *fleet) in(s scope) *usage {
+	if f.usage[s] == nil {
+		f.usage[s] = &usage{}
+	}
+
+	return f.usage[s]
+}
+
+func (f *fleet) use(change state.Change, zones []string, slots int, failed bool) {
+	for _, s := range scopesOf(change, zones) {
+		f.in(s).used += slots
+		if failed {
+			f.in(s).failed += slots
+		}
+	}
+}
+
+func (f *fleet) limitOf(s scope) int {
+	limit := f.limits.Total
+	switch s.kind {
+	case "zone":
+		limit = f.limits.PerZone
+	case "change":
+		limit = f.limits.PerChange
+	}
+
+	return limit.Of(f.in(s).etcds)
+}
+
+// blocking returns a scope without a free slot for a cluster. An update that has not passed keeps its slots in total and in its zones. False: there is none.
+func (f *fleet) blocking(c *Cluster) (scope, bool) {
+	hasSlot := c.usesSlot(f.limits.Timeout, f.now)
+	for _, s := range scopesOf(c.change(), c.slotZones()) {
+		if (!hasSlot || s.kind == "change") && f.in(s).used >= f.limitOf(s) {
+			return s, true
+		}
+	}
+
+	return scope{}, false
+}
+
+func (f *fleet) isProven(change state.Change) bool {
+	return f.changed[change].passed >= f.limits.Canaries
+}
+
+func (f *fleet) isGranted(c *Cluster) bool {
+	_, granted := f.grants[c.Key]
+
+	return granted
+}
+
+// grant lets an update begin.
+func (f *fleet) grant(c *Cluster, isCanary bool) {
+	granted := state.Rollout{Change: c.change(), Canary: isCanary, Healthy: c.Healthy, Zones: c.slotZones()}
+	if c.usesSlot(f.limits.Timeout, f.now) {
+		granted.Healthy = granted.Healthy || c.Update.Healthy // it is not healthy because of an update
+		f.use(c.Update.Change, c.slotZones(), -1, c.hasFailed(f.limits.Timeout, f.now))
+		if !c.Update.Healthy {
+			f.unhealthy--
+		}
+	}
+	f.grants[c.Key] = granted
+	f.use(granted.Change, granted.Zones, 1, false)
+	if !granted.Healthy {
+		f.unhealthy++
+	}
+	if isCanary {
+		f.changed[granted.Change].running++
+	}
+}
+
+// grantBroken lets newer defaults replace those with which an Etcd is not healthy. It has a slot, and nothing is disrupted.
+func (f *fleet) grantBroken() {
+	for _, c := range f.waiting {
+		if !c.Healthy && c.usesSlot(f.limits.Timeout, f.now) {
+			f.grant(c, false)
+		}
+	}
+}
+
+// grantCanaries begins changes with healthy Etcds. Multi-member clusters come first.
+func (f *fleet) grantCanaries() {
+	ordered := slices.Clone(f.waiting)
+	slices.SortStableFunc(ordered, func(a, b *Cluster) int {
+		return cmp.Or(compareBools(a.Declined, b.Declined), compareBools(a.Members < 2, b.Members < 2))
+	})
+	for _, c := range ordered {
+		of := f.changed[c.change()]
+		if !c.Healthy || c.Hibernated || f.isGranted(c) || of.failed > 0 || of.passed+of.running >= f.limits.Canaries {
+			continue
+		}
+		if _, blocked := f.blocking(c); !blocked {
+			f.grant(c, true)
+		}
+	}
+}
+
+// grantUnhealthy updates Etcds that are not healthy before others, because they may need the new defaults. They use at most half of the slots, so that
+// those that nothing repairs do not delay the others.
+func (f *fleet) grantUnhealthy() {
+	for _, c := range f.waiting {
+		of := f.changed[c.change()]
+		isAlone := of.fit == 0 && of.running == 0 && of.failed == 0
+		if c.Healthy || c.Hibernated || f.isGranted(c) || !f.isProven(c.change()) && !isAlone || f.unhealthy >= max(1, f.limitOf(scope{kind: "total"})/2) {
+			continue
+		}
+		if _, blocked := f.blocking(c); !blocked {
+			f.grant(c, false)
+		}
+	}
+}
+
+// grantOthers updates healthy Etcds after the canaries have passed. Hibernated ones have nothing that could be disrupted.
+func (f *fleet) grantOthers() {
+	for _, c := range f.waiting {
+		if f.isGranted(c) || !c.Healthy && !c.Hibernated || !f.isProven(c.change()) {
+			continue
+		}
+		if c.Hibernated {
+			f.grants[c.Key] = state.Rollout{Change: c.change()}
+
+			continue
+		}
+		if _, blocked := f.blocking(c); !blocked {
+			f.grant(c, false)
+		}
+	}
+}
+
+// delays are why clusters wait, and which have failed.
+func (f *fleet) delays() map[string]Delay {
+	delays := map[string]Delay{}
+	for i := range f.all {
+		c := &f.all[i]
+		switch {
+		case f.isGranted(c):
+		case c.hasFailed(f.limits.Timeout, f.now):
+			delays[c.Key] = Delay{Change: c.Update.Change, Reason: UpdateFailed, StartedAt: c.Update.StartedAt}
+		case c.Waits != "" && !c.Suspended:
+			delays[c.Key] = Delay{Change: c.change(), Reason: f.reasonFor(c)}
+		}
+	}
+
+	return delays
+}
+
+func (f *fleet) reasonFor(c *Cluster) Reason {
+	if !f.isProven(c.change()) {
+		if f.changed[c.change()].failed > 0 {
+			return RolloutStopped
+		}
+
+		return WaitingForCanary
+	}
+	if s, blocked := f.blocking(c); blocked && f.in(s).failed >= f.in(s).used {
+		return RolloutStopped
+	}
+
+	return WaitingForSlot
+}
+
+// changes are the changes in progress.
+func (f *fleet) changes() []Progressed {
+	found := map[state.Change]*Progressed{}
+	of := func(change state.Change) *Progressed {
+		if found[change] == nil {
+			found[change] = &Progressed{Change: change}
+		}
+
+		return found[change]
+	}
+	for i := range f.all {
+		c := &f.all[i]
+		if c.Waits != "" && !c.Suspended && !f.isGranted(c) {
+			waits := of(c.change())
+			waits.Waiting++
+			waits.Stopped = waits.Stopped || f.reasonFor(c) == RolloutStopped
+		}
+		if granted, isGranted := f.grants[c.Key]; isGranted {
+			of(granted.Change).Updating++
+		} else if c.Update != nil && c.usesSlot(f.limits.Timeout, f.now) {
+			f.addUpdate(of(c.Update.Change), c)
+		}
+	}
+	for i := range f.all {
+		if c := &f.all[i]; c.Update.HasPassed() && found[c.Update.Change] != nil {
+			found[c.Update.Change].Updated++
+		}
+	}
+	var changes []Progressed
+	for _, change := range found {
+		changes = append(changes, *change)
+	}
+	slices.SortFunc(changes, func(a, b Progressed) int { return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To)) })
+
+	return changes
+}
+
+// addUpdate adds an update with a slot to its change.
+func (f *fleet) addUpdate(to *Progressed, c *Cluster) {
+	if !c.hasFailed(f.limits.Timeout, f.now) {
+		to.Updating++
+
+		return
+	}
+	to.Failed++
+	to.Stopped = to.Stopped || c.Update.Canary && !f.isProven(c.Update.Change)
+}
+
+// compareBools orders false before true.
+func compareBools(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	default:
+		return 1
+	}
+}

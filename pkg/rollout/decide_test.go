@@ -1,0 +1,286 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout_test
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/rollout"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
+)
+
+var (
+	now    = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	change = state.Change{From: "v1", To: "v2"}
+)
+
+// waiting is a healthy Etcd that waits for v2.
+func waiting(key string, options ...func(*rollout.Cluster)) rollout.Cluster {
+	c := rollout.Cluster{Key: key, Zones: []string{"a"}, Defaults: "v1", Waits: "v2", Members: 1, Healthy: true}
+	for _, option := range options {
+		option(&c)
+	}
+
+	return c
+}
+
+// updated is an Etcd whose update to v2 began an hour ago.
+func updated(key string, update state.Rollout, options ...func(*rollout.Cluster)) rollout.Cluster {
+	update.Change = change
+	if update.StartedAt.IsZero() {
+		update.StartedAt = now.Add(-time.Hour)
+	}
+	c := waiting(key, options...)
+	c.Defaults, c.Waits, c.Update = "v2", "", &update
+
+	return c
+}
+
+func passed() state.Rollout {
+	return state.Rollout{Canary: true, Healthy: true, PassedAt: now.Add(-time.Minute)}
+}
+
+func running() state.Rollout { return state.Rollout{Healthy: true, StartedAt: now.Add(-time.Minute)} }
+
+func unhealthy(c *rollout.Cluster)  { c.Healthy = false }
+func hibernated(c *rollout.Cluster) { c.Hibernated, c.Healthy = true, false }
+func suspended(c *rollout.Cluster)  { c.Suspended = true }
+func three(c *rollout.Cluster)      { c.Members, c.Zones = 3, []string{"a", "b", "c"} }
+func in(zone string) func(*rollout.Cluster) {
+	return func(c *rollout.Cluster) { c.Zones = []string{zone} }
+}
+
+func limits(total int) rollout.Limits {
+	return rollout.Limits{Total: rollout.Limit{Number: &total}, Canaries: 1, CanaryPeriod: canaryPeriod, Timeout: timeout}
+}
+
+// granted are the keys of the Etcds whose update begins, sorted. Canaries have a star.
+func granted(d rollout.Decision) []string {
+	keys := slices.Sorted(maps.Keys(d.Grants))
+	for i, key := range keys {
+		if d.Grants[key].Canary {
+			keys[i] += "*"
+		}
+	}
+
+	return keys
+}
+
+var _ = Describe("Decide", func() {
+	DescribeTable("begins updates", func(limits rollout.Limits, clusters []rollout.Cluster, expected ...string) {
+		Expect(granted(rollout.Decide(clusters, limits, now))).To(Equal(append([]string(nil), expected...)))
+	},
+		Entry("of one canary", limits(5), []rollout.Cluster{waiting("a"), waiting("b")}, "a*"),
+		Entry("of a multi-member canary", limits(5), []rollout.Cluster{waiting("a"), waiting("b", three)}, "b*"),
+		Entry("of no other while the canary is updated", limits(5), []rollout.Cluster{updated("a", state.Rollout{Canary: true, Healthy: true, StartedAt: now}), waiting("b")}),
+		Entry("of no other after the canary has failed", limits(5), []rollout.Cluster{updated("a", state.Rollout{Canary: true, Healthy: true}, unhealthy), waiting("b")}),
+		Entry("of others after the canary has passed", limits(2), []rollout.Cluster{updated("a", passed()), waiting("b"), waiting("c"), waiting("d")}, "b", "c"),
+		Entry("without a canary if none is required", rollout.Limits{Total: rollout.Limit{Number: new(2)}}, []rollout.Cluster{waiting("a"), waiting("b"), waiting("c")}, "a", "b"),
+		Entry("of another canary after the canary was deleted", limits(5), []rollout.Cluster{waiting("b"), waiting("c")}, "b*"),
+		Entry("of another canary after it began to hibernate", limits(5), []rollout.Cluster{updated("a", state.Rollout{Canary: true, Healthy: true}, hibernated), waiting("b")}, "b*"),
+		Entry("while others that have not passed use slots", limits(2), []rollout.Cluster{updated("a", passed()), updated("b", running()), waiting("c"), waiting("d")}, "c"),
+		Entry("of none while failed ones use all slots", limits(1), []rollout.Cluster{updated("a", passed()), updated("b", state.Rollout{Healthy: true}, unhealthy), waiting("c")}),
+		Entry("although a hibernated one has not passed", limits(1), []rollout.Cluster{updated("a", passed()), updated("b", running(), hibernated), waiting("c")}, "c"),
+		Entry("although a suspended one has not passed", limits(1), []rollout.Cluster{updated("a", passed()), updated("b", running(), suspended), waiting("c")}, "c"),
+		Entry("of none while a suspended one is not healthy", limits(1), []rollout.Cluster{updated("a", passed()), updated("b", running(), suspended, unhealthy), waiting("c")}),
+		Entry("within a percentage, which is at least one", rollout.Limits{Total: rollout.Limit{Percentage: new(10)}}, []rollout.Cluster{waiting("a"), waiting("b"), waiting("c")}, "a"),
+		Entry("within the lower of both", rollout.Limits{Total: rollout.Limit{Number: new(2), Percentage: new(100)}}, []rollout.Cluster{waiting("a"), waiting("b"), waiting("c")}, "a", "b"),
+		Entry("within the limit of a zone", rollout.Limits{PerZone: rollout.Limit{Number: new(1)}}, []rollout.Cluster{waiting("a"), waiting("b"), waiting("c", in("b"))}, "a", "c"),
+		Entry("in no zone of a member that is full", rollout.Limits{PerZone: rollout.Limit{Number: new(1)}}, []rollout.Cluster{waiting("a", in("b")), waiting("b", three), waiting("c", in("c"))}, "a", "c"),
+		Entry("within the percentage of a zone", rollout.Limits{PerZone: rollout.Limit{Percentage: new(50)}}, []rollout.Cluster{waiting("a"), waiting("b"), waiting("c"), waiting("d"), waiting("e", in("b"))}, "a", "b", "e"),
+		Entry("without a known zone, which count as one zone", rollout.Limits{PerZone: rollout.Limit{Number: new(1)}}, []rollout.Cluster{waiting("a", in("")), waiting("b", in(""))}, "a"),
+		Entry("within the limit of a change", rollout.Limits{PerChange: rollout.Limit{Number: new(1)}}, []rollout.Cluster{waiting("a"), waiting("b"), waiting("c", func(c *rollout.Cluster) { c.Defaults = "v0" })}, "a", "c"),
+		Entry("of a canary of each change", limits(5), []rollout.Cluster{updated("a", passed()), waiting("b", func(c *rollout.Cluster) { c.Defaults = "v0" }), waiting("c", func(c *rollout.Cluster) { c.Defaults = "v0" })}, "b*"),
+		Entry("of no canary that is not healthy", limits(5), []rollout.Cluster{waiting("a", unhealthy), waiting("b")}, "b*"),
+		Entry("of one that is not healthy after the canary has passed", limits(1), []rollout.Cluster{updated("a", passed()), waiting("b"), waiting("c", unhealthy)}, "c"),
+		Entry("of one that is not healthy if no healthy one waits", limits(1), []rollout.Cluster{waiting("a", unhealthy)}, "a"),
+		Entry("of those that are not healthy in half of the slots", limits(4), []rollout.Cluster{updated("p", passed()), waiting("a", unhealthy), waiting("b", unhealthy), waiting("c", unhealthy), waiting("d"), waiting("e"), waiting("f")}, "a", "b", "d", "e"),
+		Entry("although one that was not healthy before is not ready after the timeout", limits(1), []rollout.Cluster{updated("p", passed()), updated("a", state.Rollout{}, unhealthy), waiting("b")}, "b"),
+		Entry("of a hibernated one after the canary has passed, without a slot", limits(1), []rollout.Cluster{updated("p", passed()), waiting("a", hibernated), waiting("b", hibernated), waiting("c")}, "a", "b", "c"),
+		Entry("of no hibernated one before", limits(5), []rollout.Cluster{waiting("a", hibernated)}),
+		Entry("of no suspended one", limits(5), []rollout.Cluster{waiting("a", suspended)}),
+		Entry("last of one that has declined", limits(1), []rollout.Cluster{waiting("a", func(c *rollout.Cluster) { c.Declined = true }), waiting("b", three)}, "b*"),
+	)
+
+	It("lets newer defaults replace broken ones at once, and keeps the slot", func() {
+		broken := updated("a", state.Rollout{Canary: true, Healthy: true}, unhealthy)
+		broken.Waits = "v3"
+		healthy := waiting("b")
+		healthy.Waits = "v3"
+		d := rollout.Decide([]rollout.Cluster{broken, healthy}, limits(1), now)
+		Expect(d.Grants).To(Equal(map[string]state.Rollout{"a": {Change: state.Change{From: "v2", To: "v3"}, Healthy: true, Zones: []string{"a"}}}), "it is no canary, and still counts as broken by an update")
+		Expect(d.Delays["b"].Reason).To(Equal(rollout.WaitingForCanary))
+	})
+
+	DescribeTable("explains why an Etcd waits", func(limits rollout.Limits, clusters []rollout.Cluster, expected map[string]rollout.Reason) {
+		found := map[string]rollout.Reason{}
+		for key, delay := range rollout.Decide(clusters, limits, now).Delays {
+			found[key] = delay.Reason
+			Expect(delay.Message()).NotTo(ContainSubstring("healthy-one"), "the names of other Etcds are not public")
+		}
+		Expect(found).To(Equal(expected))
+	},
+		Entry("for a canary", limits(5), []rollout.Cluster{waiting("a"), waiting("b")}, map[string]rollout.Reason{"b": rollout.WaitingForCanary}),
+		Entry("for a slot", limits(1), []rollout.Cluster{updated("p", passed()), waiting("a"), waiting("b")}, map[string]rollout.Reason{"b": rollout.WaitingForSlot}),
+		Entry("after a failed canary", limits(5), []rollout.Cluster{updated("a", state.Rollout{Canary: true, Healthy: true}, unhealthy), waiting("b")}, map[string]rollout.Reason{"a": rollout.UpdateFailed, "b": rollout.RolloutStopped}),
+		Entry("while failed updates have all slots", limits(1), []rollout.Cluster{updated("p", passed()), updated("a", state.Rollout{Healthy: true}, unhealthy), waiting("b")}, map[string]rollout.Reason{"a": rollout.UpdateFailed, "b": rollout.RolloutStopped}),
+		Entry("not for one that was not healthy before", limits(1), []rollout.Cluster{updated("a", state.Rollout{}, unhealthy)}, map[string]rollout.Reason{}),
+		Entry("not before the timeout", limits(1), []rollout.Cluster{updated("a", state.Rollout{Healthy: true, StartedAt: now.Add(-9 * time.Minute)}, unhealthy)}, map[string]rollout.Reason{}),
+		Entry("not while the members of a rolling update become ready in turn", limits(1), []rollout.Cluster{updated("a", state.Rollout{Healthy: true}, unhealthy, func(c *rollout.Cluster) { c.HealthChangedAt = now.Add(-time.Minute) })}, map[string]rollout.Reason{}),
+	)
+
+	It("takes a time linear in the number of Etcds", func() {
+		var clusters []rollout.Cluster
+		for i := range 20000 {
+			clusters = append(clusters, waiting(fmt.Sprintf("etcd-%05d", i), in(fmt.Sprint(i%3))))
+		}
+		begin := time.Now()
+		rollout.Decide(clusters, defaultLimits, now)
+		Expect(time.Since(begin)).To(BeNumerically("<", 5*time.Second))
+	})
+})
+
+var _ = Describe("Grants", func() {
+	It("count until the caches show the record, so that no slot is granted twice", func() {
+		grants, clusters := rollout.Grants{}, []rollout.Cluster{updated("p", passed()), waiting("a"), waiting("b")}
+		decide := func(at time.Time) []string {
+			d := rollout.Decide(grants.Merge(clusters, at), limits(1), at)
+			grants.Add(d.Grants, at)
+
+			return granted(d)
+		}
+		Expect(decide(now)).To(Equal([]string{"a"}))
+		Expect(decide(now)).To(BeEmpty())
+		Expect(grants.Begin("b")).To(BeNil())
+		used := grants.Begin("a")
+		Expect(used.Change).To(Equal(change))
+		Expect(decide(now.Add(time.Hour))).To(BeEmpty(), "a reconciliation uses it")
+		grants.End("a", rollout.Written, now.Add(time.Hour))
+		Expect(decide(now.Add(time.Hour))).To(BeEmpty(), "the caches do not show it")
+		used.StartedAt = now.Add(time.Hour)
+		clusters[1].Defaults, clusters[1].Waits, clusters[1].Update = "v2", "", used
+		Expect(decide(now.Add(time.Hour+time.Minute))).To(BeEmpty(), "the record shows it")
+		Expect(grants.Begin("a")).To(BeNil())
+		clusters[1].Update.PassedAt = now.Add(2 * time.Hour)
+		Expect(decide(now.Add(2 * time.Hour))).To(Equal([]string{"b"}))
+	})
+
+	DescribeTable("end", func(end func(*rollout.Grants), after time.Duration, expected ...string) {
+		grants := rollout.Grants{}
+		clusters := []rollout.Cluster{updated("p", passed()), waiting("a"), waiting("b")}
+		grants.Add(map[string]state.Rollout{"a": {Change: change, Healthy: true}}, now)
+		end(&grants)
+		d := rollout.Decide(grants.Merge(clusters, now.Add(after)), limits(1), now.Add(after))
+		Expect(granted(d)).To(Equal(append([]string(nil), expected...)))
+	},
+		Entry("if the reconciliation declines, and another Etcd comes first", func(g *rollout.Grants) { g.Begin("a"); g.End("a", rollout.Declined, now) }, time.Second, "b"),
+		Entry("not if it was interrupted", func(g *rollout.Grants) { g.Begin("a"); g.End("a", rollout.Interrupted, now) }, time.Second),
+		Entry("after some time if no reconciliation begins", func(*rollout.Grants) {}, time.Hour, "a"),
+		Entry("after some time if the write has failed", func(g *rollout.Grants) { g.Begin("a"); g.End("a", rollout.Written, now) }, time.Hour, "a"),
+		Entry("not if a later reconciliation declines after the write", func(g *rollout.Grants) {
+			g.Begin("a")
+			g.End("a", rollout.Written, now)
+			g.Begin("a")
+			g.End("a", rollout.Declined, now)
+		}, time.Minute),
+	)
+})
+
+var _ = DescribeTable("Next", func(record *state.Rollout, p rollout.Progress, expectedPassed, expectedRecord bool, expectedAfter time.Duration) {
+	next, after := rollout.Next(record, p, canaryPeriod, now)
+	Expect(next != nil).To(Equal(expectedRecord))
+	Expect(next.HasPassed()).To(Equal(expectedPassed))
+	Expect(after).To(Equal(expectedAfter))
+},
+	Entry("no update", nil, rollout.Progress{Defaults: "v2"}, false, false, time.Duration(0)),
+	Entry("ready for the period", began(time.Hour), rollout.Progress{Defaults: "v2", RolledOut: true, ReadySince: now.Add(-5 * time.Minute)}, true, true, time.Duration(0)),
+	Entry("ready for a shorter time", began(time.Hour), rollout.Progress{Defaults: "v2", RolledOut: true, ReadySince: now.Add(-4 * time.Minute)}, false, true, time.Minute),
+	Entry("ready since before the update", began(time.Minute), rollout.Progress{Defaults: "v2", RolledOut: true, ReadySince: now.Add(-time.Hour)}, false, true, 4*time.Minute),
+	Entry("not ready", began(time.Hour), rollout.Progress{Defaults: "v2", RolledOut: true}, false, true, time.Duration(0)),
+	Entry("not rolled out", began(time.Hour), rollout.Progress{Defaults: "v2", ReadySince: now.Add(-time.Hour)}, false, true, time.Duration(0)),
+	Entry("hibernated", began(time.Hour), rollout.Progress{Defaults: "v2", Hibernated: true}, false, false, time.Duration(0)),
+	Entry("other defaults, for example of the spec", began(time.Hour), rollout.Progress{Defaults: "v3"}, false, false, time.Duration(0)),
+	Entry("passed before", &state.Rollout{Change: change, PassedAt: now}, rollout.Progress{Defaults: "v2"}, true, true, time.Duration(0)),
+)
+
+func began(ago time.Duration) *state.Rollout {
+	return &state.Rollout{Change: change, Healthy: true, StartedAt: now.Add(-ago)}
+}
+
+var _ = Describe("Fingerprint", func() {
+	images := state.Images{EtcdWrapper: "example.com/a/etcd-wrapper:v1", BackupRestore: "example.com/a/etcdbrctl:v2", Init: "example.com/alpine:3"}
+	of := func(change func(*druidv1alpha1.EtcdSpec, *state.Accepted)) string {
+		spec, accepted := druidv1alpha1.EtcdSpec{}, state.Accepted{Generation: 1, EtcdVersion: "3.4", Defaults: state.Defaults{Images: images, ImageSets: map[string]state.Images{"3.4": images}}}
+		change(&spec, &accepted)
+
+		return rollout.Fingerprint(spec, accepted)
+	}
+	reference := of(func(*druidv1alpha1.EtcdSpec, *state.Accepted) {})
+	setImages := func(accepted *state.Accepted, change func(*state.Images)) {
+		changed := images
+		change(&changed)
+		accepted.Defaults.ImageSets = map[string]state.Images{"3.4": changed}
+	}
+
+	It("names the images", func() {
+		Expect(reference).To(MatchRegexp("^etcd-wrapper:v1,etcdbrctl:v2@[0-9a-f]{8}$"))
+		Expect(rollout.Describe(reference)).To(Equal("etcd-wrapper:v1 and etcdbrctl:v2"))
+		Expect(of(func(_ *druidv1alpha1.EtcdSpec, a *state.Accepted) {
+			setImages(a, func(i *state.Images) { i.EtcdWrapper = "example.com/etcd-wrapper@sha256:0123456789abcdef" })
+		})).To(HavePrefix("etcd-wrapper:01234567,"))
+	})
+
+	DescribeTable("changes", func(expected bool, change func(*druidv1alpha1.EtcdSpec, *state.Accepted)) {
+		if expected {
+			Expect(of(change)).NotTo(Equal(reference))
+		} else {
+			Expect(of(change)).To(Equal(reference))
+		}
+	},
+		Entry("with an image", true, func(_ *druidv1alpha1.EtcdSpec, a *state.Accepted) {
+			setImages(a, func(i *state.Images) { i.BackupRestore = "other.example.com/a/etcdbrctl:v2" })
+		}),
+		Entry("with the version of etcd", true, func(_ *druidv1alpha1.EtcdSpec, a *state.Accepted) { a.EtcdVersion = "3.5" }),
+		Entry("with the schedule of defragmentations", true, func(_ *druidv1alpha1.EtcdSpec, a *state.Accepted) { a.Defaults.PlannedDefragmentation = true }),
+		Entry("not with the generation", false, func(_ *druidv1alpha1.EtcdSpec, a *state.Accepted) { a.Generation = 2 }),
+		Entry("not with the NetworkPolicies", false, func(_ *druidv1alpha1.EtcdSpec, a *state.Accepted) {
+			a.Defaults.NetworkPolicies = &state.NetworkPolicies{}
+		}),
+		Entry("not with an operator that recorded no version", false, func(_ *druidv1alpha1.EtcdSpec, a *state.Accepted) {
+			a.EtcdVersion, a.Defaults.ImageSets = "", nil
+		}),
+		Entry("not with the image of the init container, which only a Local store uses", false, func(_ *druidv1alpha1.EtcdSpec, a *state.Accepted) {
+			setImages(a, func(i *state.Images) { i.Init = "example.com/alpine:4" })
+		}),
+	)
+
+	It("does not depend on defaults that the spec replaces", func() {
+		own := func(image string) string {
+			return of(func(spec *druidv1alpha1.EtcdSpec, a *state.Accepted) {
+				spec.Etcd.Image = new("example.com/own:v1")
+				setImages(a, func(i *state.Images) { i.EtcdWrapper = image })
+			})
+		}
+		Expect(own("example.com/etcd-wrapper:v1")).To(Equal(own("example.com/etcd-wrapper:v2")))
+		Expect(own("example.com/etcd-wrapper:v1")).NotTo(Equal(reference))
+	})
+})
+
+var _ = It("knows all defaults that change pods", func() {
+	var names []string
+	for field := range reflect.TypeFor[state.Defaults]().Fields() {
+		names = append(names, field.Name)
+	}
+	Expect(names).To(Equal([]string{"Images", "ImageSets", "IPFamilies", "NamespaceSelectors", "NetworkPolicies", "PlannedDefragmentation"}),
+		"add a field that changes pods to Fingerprint. The limits then cover a version of the operator that renders another pod template with it")
+})
