@@ -118,6 +118,64 @@ var _ = Describe("The operator", Serial, Ordered, SpecPriority(10), func() {
 			Expect(framework.CheckReady(etcd)).To(Succeed())
 		}
 	}, SpecTimeout(specTimeout))
+
+	It("changes one of two Etcds to default images that do not start, and returns to the earlier ones", framework.NeedsSeed("changes the image vector"), func(ctx SpecContext) {
+		pair := []*druidv1alpha1.Etcd{fixture.Etcd(fixture.WithName("first")), fixture.Etcd(fixture.WithName("second"))}
+		ns.Create(ctx, pair[0], pair[1])
+
+		for _, etcd := range pair {
+			ns.EventuallyReady(ctx, etcd)
+		}
+
+		image := func(g Gomega, etcd *druidv1alpha1.Etcd) string {
+			statefulSet := &appsv1.StatefulSet{}
+			g.Expect(seed.Client.Get(ctx, client.ObjectKeyFromObject(etcd), statefulSet)).To(Succeed())
+
+			return statefulSet.Spec.Template.Spec.Containers[0].Image
+		}
+		earlier, broken := image(Default, pair[0]), "seed.local/etcd-wrapper:broken"
+
+		undo := operator.OverrideImage(ctx, imageName("etcd-wrapper"), broken)
+
+		DeferCleanup(operator.Restart)
+		DeferCleanup(undo)
+		operator.Restart(ctx)
+
+		for _, etcd := range pair {
+			ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
+				metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, operationAnnotation, "reconcile")
+			})
+		}
+
+		var canary, other *druidv1alpha1.Etcd
+
+		ns.Eventually(ctx, pair[0], func(g Gomega) {
+			canary, other = pair[0], pair[1]
+			if image(g, other) == broken {
+				canary, other = other, canary
+			}
+
+			g.Expect(image(g, canary)).To(Equal(broken))
+		})
+
+		Eventually(operator.MissingMetrics).WithContext(ctx).WithArguments("rollouts").WithTimeout(framework.ReconcileTimeout).WithPolling(framework.PollInterval).Should(BeEmpty())
+
+		By("completing the generation of the other one with the earlier image")
+		ns.EventuallyReady(ctx, other)
+		Consistently(func(g Gomega) {
+			g.Expect(image(g, other)).To(Equal(earlier))
+			g.Expect(seed.Client.Get(ctx, client.ObjectKeyFromObject(other), other)).To(Succeed())
+			g.Expect(framework.CheckReady(other)).To(Succeed())
+			g.Expect(framework.Condition(other, "DefaultsUpdated")).To(HaveField("Reason", "WaitingForCanary"))
+		}).WithContext(ctx).WithTimeout(20*time.Second).WithPolling(2*time.Second).Should(Succeed(), ns.State)
+
+		By("returning to the earlier image with the earlier operator, without another request")
+		undo(ctx)
+		operator.Restart(ctx)
+		ns.Eventually(ctx, canary, func(g Gomega) { g.Expect(image(g, canary)).To(Equal(earlier)) })
+		ns.EventuallyReady(ctx, canary)
+		Expect(image(Default, other)).To(Equal(earlier))
+	}, SpecTimeout(specTimeout))
 })
 
 // The operator writes to the objects of other tests at the same time. The test ignores these writes. It is quiet, because a member that does not

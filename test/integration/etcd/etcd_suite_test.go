@@ -12,6 +12,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
@@ -22,8 +23,10 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/etcd"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/resourcemanager"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/rollouts"
 	secretcontroller "github.com/gardener/gardener-extension-etcd-druid/pkg/controller/secret"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/rollout"
 	fakesidecar "github.com/gardener/gardener-extension-etcd-druid/pkg/sidecar/fake"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/target"
@@ -66,8 +69,8 @@ var _ = BeforeSuite(func() {
 	DeferCleanup(func() { stopOperator() })
 })
 
-// startOperator starts the controller with images of a version. The returned function stops it.
-func startOperator(version string, autoReconcile bool) func() {
+// startOperator starts the controller with images of a version, and with the limits of their rollout, if there are any. The returned function stops it.
+func startOperator(version string, autoReconcile bool, limits ...rollout.Limits) func() {
 	GinkgoHelper()
 	mgr, err := newManagerWith(sent.record(env.Config), manager.Options{Scheme: app.NewScheme(), Cache: app.CacheOptions(), Client: app.ClientOptions()})
 	Expect(err).NotTo(HaveOccurred())
@@ -77,7 +80,7 @@ func startOperator(version string, autoReconcile bool) func() {
 		LocalStoreRoots: backupstore.LocalRoots{backupstore.DefaultHostPath},
 	}
 	Expect(watching.Detect(context.Background(), mgr.GetRESTMapper(), mgr.GetFieldIndexer())).To(Succeed())
-	Expect(etcd.AddToManager(context.Background(), mgr, etcd.AddOptions{
+	options := etcd.AddOptions{
 		Renderings: &renderings,
 		Config: target.Config{
 			EtcdHelper:      target.EtcdHelper{Image: "registry.example.com/operator:v1"},
@@ -91,7 +94,12 @@ func startOperator(version string, autoReconcile bool) func() {
 		},
 		Observer:  watching,
 		CopyTasks: true,
-	})).To(Succeed())
+	}
+	for _, limit := range limits {
+		options.Config.Rollout = &limit
+		options.Rollouts = rollouts.NewCoordinator(&observer.Fleet{Observer: watching}, limit, clock.RealClock{})
+	}
+	Expect(etcd.AddToManager(context.Background(), mgr, options)).To(Succeed())
 	Expect(secretcontroller.AddToManager(context.Background(), mgr, secretcontroller.AddOptions{CopyTasks: true})).To(Succeed())
 	return start(mgr)
 }
