@@ -45,13 +45,24 @@ func readySince(o etcdcluster.Observation) (since time.Time) {
 	return since
 }
 
-// Waits returns the change of the operator's defaults for which the Etcd waits. Nil: for none.
+// Waits returns the change of the operator's defaults for which the Etcd waits. A granted update belongs to it until it is written. Nil: for none.
 func (r *Result) Waits() *state.Change {
-	if run := r.Current(); run != nil && run.Target.Accepted != nil {
+	run := r.Current()
+	switch {
+	case run == nil || run.Target.Accepted == nil:
+		return nil
+	case run.Target.Begins != nil:
+		return &run.Target.Begins.Change
+	default:
 		return run.Target.Waits
 	}
+}
 
-	return nil
+// PreparesUpdate is true while a granted update to another version of etcd waits for a full snapshot, and is therefore not written yet.
+func (r *Result) PreparesUpdate() bool {
+	run := r.Current()
+
+	return run != nil && run.Target.Begins != nil && run.Planned.NextEtcdVersion != "" && !run.Planned.Render
 }
 
 // IsUpdating is true from the begin of an update to newer defaults until it has passed.

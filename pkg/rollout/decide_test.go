@@ -185,6 +185,10 @@ var _ = Describe("Grants", func() {
 	},
 		Entry("if the reconciliation declines, and another Etcd comes first", func(g *rollout.Grants) { g.Begin("a"); g.End("a", rollout.Declined, now) }, time.Second, "b"),
 		Entry("not if it was interrupted", func(g *rollout.Grants) { g.Begin("a"); g.End("a", rollout.Interrupted, now) }, time.Second),
+		Entry("not while something else is done before the update", func(g *rollout.Grants) {
+			g.Begin("a")
+			g.End("a", rollout.Preparing, now.Add(8*time.Minute))
+		}, 10*time.Minute),
 		Entry("after some time if no reconciliation begins", func(*rollout.Grants) {}, time.Hour, "a"),
 		Entry("after some time if the write has failed", func(g *rollout.Grants) { g.Begin("a"); g.End("a", rollout.Written, now) }, time.Hour, "a"),
 		Entry("not if a later reconciliation declines after the write", func(g *rollout.Grants) {

@@ -21,6 +21,8 @@ const (
 	Written Outcome = "Written"
 	// Declined means that the update cannot begin now.
 	Declined Outcome = "Declined"
+	// Preparing means that the update begins after something else, such as a full snapshot. It keeps its slot, and the reconciliation is repeated soon.
+	Preparing Outcome = "Preparing"
 	// Interrupted means that the reconciliation is repeated soon.
 	Interrupted Outcome = "Interrupted"
 )
@@ -84,6 +86,8 @@ func (g *Grants) End(key string, outcome Outcome, now time.Time) {
 	switch {
 	case outcome == Written && !found.written:
 		found.written, found.at = true, now
+	case outcome == Preparing && !found.written:
+		found.at = now
 	case outcome == Declined && !found.written:
 		delete(g.granted, key)
 		g.declined[key] = now

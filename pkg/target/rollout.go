@@ -35,7 +35,9 @@ func limit(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, config Config, n
 	}
 	earlier := newest
 	earlier.Defaults, earlier.Delayed = recorded.Defaults, true
-	if helper.EtcdVersion(etcd) == "" {
+	if newest.EtcdVersion == recorded.EtcdVersion {
+		earlier.EtcdVersion = recorded.EtcdVersion // also if the members cannot change to it yet
+	} else if helper.EtcdVersion(etcd) == "" {
 		unchanged := config
 		unchanged.EtcdVersion = ""
 		earlier.EtcdVersion = versionFor(etcd, o, unchanged)

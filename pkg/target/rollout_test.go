@@ -108,6 +108,29 @@ var _ = Describe("New defaults of the operator", func() {
 		Expect(t.Accepted.EtcdVersion).To(Equal("3.5"))
 	})
 
+	It("keep a newer version of etcd that was granted until the members can change to it", func() {
+		c := limited("v1")
+		c.EtcdVersion = "3.5"
+		o := ran(func(o *etcdcluster.Observation) {
+			o.State.Accepted.EtcdVersion, o.State.Rollout = "3.5", &state.Rollout{}
+			Expect(o.State.EtcdVersion).To(Equal("3.4"), "a full snapshot or a member is awaited")
+		})
+		for _, etcd := range []*druidv1alpha1.Etcd{fixture.Etcd(generation(1)), fixture.Etcd(request)} {
+			t := target.ForNewest(etcd)
+			Expect(t.Admit(o, c)).To(Succeed())
+			Expect(t.Accepted.EtcdVersion).To(Equal("3.5"))
+			Expect(t.Waits).To(BeNil())
+		}
+
+		By("waiting with the images of that version for newer images")
+		c = limited("v2")
+		c.EtcdVersion = "3.5"
+		t := target.ForNewest(fixture.Etcd(generation(1)))
+		Expect(t.Admit(o, c)).To(Succeed())
+		Expect(images(t)).To(Equal("w5:v1"))
+		Expect(t.Waits).NotTo(BeNil())
+	})
+
 	It("do not wait any more after the earlier operator returned", func() {
 		t := target.ForNewest(fixture.Etcd(generation(1)))
 		Expect(t.Admit(ran(delayed), limited("v1"))).To(Succeed())

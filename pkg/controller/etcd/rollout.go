@@ -29,9 +29,11 @@ func (r *execution) endRollout(etcd client.ObjectKey, result engine.Result) *rol
 	report := rollouts.Report{Outcome: rollout.Declined, Waits: result.Waits(), Updating: result.IsUpdating()}
 	switch {
 	case r.began:
-		report.Outcome, report.Updating = rollout.Written, true
+		report = rollouts.Report{Outcome: rollout.Written, Updating: true}
 	case engine.IsInterrupted(result.Err):
 		report.Outcome = rollout.Interrupted
+	case result.PreparesUpdate():
+		report = rollouts.Report{Outcome: rollout.Preparing, Updating: true}
 	}
 
 	return r.Rollouts.End(etcd, report)

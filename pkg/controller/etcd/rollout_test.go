@@ -93,8 +93,8 @@ var _ = Describe("An operator with newer default images", func() {
 		Expect(conditions.Find(etcd.Status.Conditions, druidv1alpha1.ConditionTypeAllMembersUpdated)).To(HaveField("Status", druidv1alpha1.ConditionTrue))
 	}
 
-	DescribeTable("completes the generation with the earlier ones, and uses the newer ones with a grant", func(replicas int32) {
-		k = reconciledCluster(replicas)
+	DescribeTable("completes the generation with the earlier ones, and uses the newer ones with a grant", func(replicas int32, options ...func(*druidv1alpha1.Etcd)) {
+		k = reconciledCluster(replicas, options...)
 		reportHealth()
 		upgrade("v2")
 		reconcile()
@@ -138,6 +138,65 @@ var _ = Describe("An operator with newer default images", func() {
 	},
 		Entry("with one member", int32(1)),
 		Entry("with three members", int32(3)),
+		Entry("with one member and a surge", int32(1), withStore, withSurge),
+	)
+
+	It("waits further if it cannot use the grant", func() {
+		k = newCluster()
+		var secrets []*corev1.Secret
+		for _, name := range []string{"ca", "server", "client"} {
+			secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: name}, Data: map[string][]byte{"ca.crt": []byte("ca"), "bundle.crt": []byte("ca"), "tls.crt": []byte("crt"), "tls.key": []byte("key")}}
+			must(k.Client(nil).Create(ctx, secret))
+			secrets = append(secrets, secret)
+		}
+		create(1, func(etcd *druidv1alpha1.Etcd) {
+			etcd.Spec.Etcd.ClientUrlTLS = &druidv1alpha1.TLSConfig{
+				TLSCASecretRef:     druidv1alpha1.SecretReference{SecretReference: corev1.SecretReference{Name: "ca"}},
+				ServerTLSSecretRef: corev1.SecretReference{Name: "server"},
+				ClientTLSSecretRef: corev1.SecretReference{Name: "client"},
+			}
+		})(k)
+		startOperator(k, nil).run()
+		reportHealth()
+		upgrade("v2")
+		update(relabel)(k)
+		reconcile()
+		expectCompleted()
+		_, _, err := coordinator.Decide(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		secrets[1].Finalizers = nil
+		must(k.Client(nil).Update(ctx, secrets[1]))
+		must(k.Client(nil).Delete(ctx, secrets[1]))
+		drive.reconcileOnce()
+		Expect(record()).To(BeNil())
+		Expect(condition()).To(HaveField("Reason", "WaitingForCanary"))
+		_, isBusy, err := coordinator.Decide(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(isBusy).To(BeTrue())
+	})
+
+	DescribeTable("upgrades etcd with a grant, which a full snapshot before uses", func(replicas int32) {
+		k = reconciledCluster(replicas, withStore)
+		reportHealth()
+		upgrade("v1")
+		images35 := state.Images{EtcdWrapper: "registry.example.com/etcd-wrapper:v0.7.0", BackupRestore: "registry.example.com/etcdbrctl:v2", Init: "registry.example.com/init:v1"}
+		drive.reconciler.Config.Defaults.ImageSets["3.5"] = images35
+		drive.reconciler.Config.EtcdVersion = "3.5"
+		update(relabel)(k)
+		reconcile()
+		expectCompleted()
+		Expect(condition()).To(HaveField("Reason", "WaitingForCanary"))
+		changed, _, err := coordinator.Decide(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(changed).To(ConsistOf("demo/main"))
+		reconcile()
+		Expect(images()).To(Equal([]string{images35.EtcdWrapper}), "the only grant is enough")
+		expectCompleted()
+		Expect(record().PassedAt).NotTo(BeZero())
+		Expect(k.Violations).To(BeEmpty())
+	},
+		Entry("of one member", int32(1)),
+		Entry("of three members", int32(3)),
 	)
 
 	It("repairs an Etcd that it has broken with the next images, without a request", func() {
