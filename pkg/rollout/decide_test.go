@@ -286,5 +286,5 @@ var _ = It("knows all defaults that change pods", func() {
 		names = append(names, field.Name)
 	}
 	Expect(names).To(Equal([]string{"Images", "ImageSets", "IPFamilies", "NamespaceSelectors", "NetworkPolicies", "PlannedDefragmentation"}),
-		"add a field that changes pods to Fingerprint. The limits then cover a version of the operator that renders another pod template with it")
+		"add a field that changes pods to Fingerprint and to Defaults.WithPodsOf. The limits then cover a version of the operator that renders another pod template with it")
 })

@@ -96,6 +96,14 @@ func (d Defaults) WithImagesOf(minor string) Defaults {
 	return d
 }
 
+// WithPodsOf returns the defaults with everything of earlier ones that changes pods. The rest, such as NetworkPolicies, restarts nothing.
+func (d Defaults) WithPodsOf(earlier Defaults) Defaults {
+	d.Images, d.ImageSets = earlier.Images, earlier.ImageSets
+	d.IPFamilies, d.PlannedDefragmentation = earlier.IPFamilies, earlier.PlannedDefragmentation
+
+	return d
+}
+
 // NetworkPolicies are the peers of the NetworkPolicies of an Etcd.
 type NetworkPolicies struct {
 	// Operator are the pods of the operator when it accepted the generation. It renders those of its current configuration.

@@ -34,7 +34,7 @@ func limit(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, config Config, n
 		return acceptance{accepted: &newest}
 	}
 	earlier := newest
-	earlier.Defaults, earlier.Delayed = recorded.Defaults, true
+	earlier.Defaults, earlier.Delayed = newest.Defaults.WithPodsOf(recorded.Defaults), true
 	if newest.EtcdVersion == recorded.EtcdVersion {
 		earlier.EtcdVersion = recorded.EtcdVersion // also if the members cannot change to it yet
 	} else if helper.EtcdVersion(etcd) == "" {

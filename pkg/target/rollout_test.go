@@ -7,6 +7,7 @@ package target_test
 import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
@@ -129,6 +130,18 @@ var _ = Describe("New defaults of the operator", func() {
 		Expect(t.Admit(o, c)).To(Succeed())
 		Expect(images(t)).To(Equal("w5:v1"))
 		Expect(t.Waits).NotTo(BeNil())
+	})
+
+	It("delay only what changes pods", func() {
+		c := limited("v2")
+		c.Defaults.NamespaceSelectors = []metav1.LabelSelector{{MatchLabels: map[string]string{"new": "true"}}}
+		c.Defaults.NetworkPolicies = &state.NetworkPolicies{}
+		t := target.ForNewest(fixture.Etcd(request))
+		Expect(t.Admit(ran(), c)).To(Succeed())
+		Expect(t.Waits).NotTo(BeNil())
+		Expect(images(t)).To(Equal("w4:v1"))
+		Expect(t.Accepted.Defaults.NamespaceSelectors).To(Equal(c.Defaults.NamespaceSelectors))
+		Expect(t.Accepted.Defaults.NetworkPolicies).To(Equal(c.Defaults.NetworkPolicies))
 	})
 
 	It("do not wait any more after the earlier operator returned", func() {
