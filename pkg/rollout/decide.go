@@ -72,9 +72,9 @@ func (d Delay) Message() string {
 	case WaitingForSlot:
 		return change + "As many Etcds are updated as the limits of the operator allow. The members run with the earlier defaults"
 	case RolloutStopped:
-		return change + "Etcds that were updated before are not ready, and no other Etcd follows. The members run with the earlier defaults"
+		return change + "The update of other Etcds has failed, and no other Etcd follows. The members run with the earlier defaults"
 	case UpdateFailed:
-		return change + fmt.Sprintf("The members are not ready since the update, which began at %s", d.StartedAt.UTC().Format(time.RFC3339))
+		return change + fmt.Sprintf("The update began at %s. Since then, the members are not ready, or their pods were not replaced", d.StartedAt.UTC().Format(time.RFC3339))
 	default:
 		return change
 	}
@@ -120,9 +120,18 @@ func (c *Cluster) usesSlot(timeout time.Duration, now time.Time) bool {
 		(c.Update.Healthy || c.Healthy || now.Before(c.Update.StartedAt.Add(timeout)))
 }
 
-// hasFailed is true for an Etcd with a slot that was healthy before, and is not for the timeout.
+// overdueAfter is after how many timeouts an update has failed that has not passed. Its pods may not be replaced, or be ready only for short times.
+// The rollout would otherwise wait for it without an end, and without an alert.
+const overdueAfter = 6
+
+// hasFailed is true for an Etcd with a slot that was healthy before, and is not for the timeout. It is also true for one whose update is overdue.
 func (c *Cluster) hasFailed(timeout time.Duration, now time.Time) bool {
-	return c.usesSlot(timeout, now) && c.Update.Healthy && !c.Healthy && !now.Before(later(c.Update.StartedAt, c.HealthChangedAt).Add(timeout))
+	if !c.usesSlot(timeout, now) {
+		return false
+	}
+	isBroken := c.Update.Healthy && !c.Healthy && !now.Before(later(c.Update.StartedAt, c.HealthChangedAt).Add(timeout))
+
+	return isBroken || !now.Before(c.Update.StartedAt.Add(overdueAfter*timeout))
 }
 
 // scope is a set of Etcds with a limit: all, those in a zone, or those with a change.
@@ -337,8 +346,9 @@ func (f *fleet) grantBroken() {
 // grantCanaries begins changes with healthy Etcds. Multi-member clusters come first.
 func (f *fleet) grantCanaries() {
 	ordered := slices.Clone(f.waiting)
+	hasFailed := func(c *Cluster) bool { return c.hasFailed(f.limits.Timeout, f.now) }
 	slices.SortStableFunc(ordered, func(a, b *Cluster) int {
-		return cmp.Or(compareBools(a.Declined, b.Declined), compareBools(a.Members < 2, b.Members < 2))
+		return cmp.Or(compareBools(a.Declined, b.Declined), compareBools(hasFailed(a), hasFailed(b)), compareBools(a.Members < 2, b.Members < 2))
 	})
 	for _, c := range ordered {
 		of := f.changed[c.change()]

@@ -109,6 +109,9 @@ var _ = Describe("Decide", func() {
 		Entry("of a hibernated one after the canary has passed, without a slot", limits(1), []rollout.Cluster{updated("p", passed()), waiting("a", hibernated), waiting("b", hibernated), waiting("c")}, "a", "b", "c"),
 		Entry("of no hibernated one before", limits(5), []rollout.Cluster{waiting("a", hibernated)}),
 		Entry("of no suspended one", limits(5), []rollout.Cluster{waiting("a", suspended)}),
+		Entry("of no canary whose earlier update has failed, if there is another", limits(5), []rollout.Cluster{waiting("a", three, func(c *rollout.Cluster) {
+			c.Update = &state.Rollout{Change: state.Change{From: "v0", To: "v1"}, Healthy: true, StartedAt: now.Add(-time.Hour)}
+		}), waiting("b")}, "b*"),
 		Entry("last of one that has declined", limits(1), []rollout.Cluster{waiting("a", func(c *rollout.Cluster) { c.Declined = true }), waiting("b", three)}, "b*"),
 	)
 
@@ -134,9 +137,11 @@ var _ = Describe("Decide", func() {
 		Entry("for a slot", limits(1), []rollout.Cluster{updated("p", passed()), waiting("a"), waiting("b")}, map[string]rollout.Reason{"b": rollout.WaitingForSlot}),
 		Entry("after a failed canary", limits(5), []rollout.Cluster{updated("a", state.Rollout{Canary: true, Healthy: true}, unhealthy), waiting("b")}, map[string]rollout.Reason{"a": rollout.UpdateFailed, "b": rollout.RolloutStopped}),
 		Entry("while failed updates have all slots", limits(1), []rollout.Cluster{updated("p", passed()), updated("a", state.Rollout{Healthy: true}, unhealthy), waiting("b")}, map[string]rollout.Reason{"a": rollout.UpdateFailed, "b": rollout.RolloutStopped}),
+		Entry("for a canary that is healthy, but does not get its pods for an hour", limits(5), []rollout.Cluster{updated("a", state.Rollout{Canary: true, Healthy: true}), waiting("b")}, map[string]rollout.Reason{"a": rollout.UpdateFailed, "b": rollout.RolloutStopped}),
+		Entry("for a canary that is not ready again and again for an hour", limits(5), []rollout.Cluster{updated("a", state.Rollout{Canary: true, Healthy: true}, unhealthy, func(c *rollout.Cluster) { c.HealthChangedAt = now.Add(-time.Minute) }), waiting("b")}, map[string]rollout.Reason{"a": rollout.UpdateFailed, "b": rollout.RolloutStopped}),
 		Entry("not for one that was not healthy before", limits(1), []rollout.Cluster{updated("a", state.Rollout{}, unhealthy)}, map[string]rollout.Reason{}),
 		Entry("not before the timeout", limits(1), []rollout.Cluster{updated("a", state.Rollout{Healthy: true, StartedAt: now.Add(-9 * time.Minute)}, unhealthy)}, map[string]rollout.Reason{}),
-		Entry("not while the members of a rolling update become ready in turn", limits(1), []rollout.Cluster{updated("a", state.Rollout{Healthy: true}, unhealthy, func(c *rollout.Cluster) { c.HealthChangedAt = now.Add(-time.Minute) })}, map[string]rollout.Reason{}),
+		Entry("not while the members of a rolling update become ready in turn", limits(1), []rollout.Cluster{updated("a", state.Rollout{Healthy: true, StartedAt: now.Add(-59 * time.Minute)}, unhealthy, func(c *rollout.Cluster) { c.HealthChangedAt = now.Add(-time.Minute) })}, map[string]rollout.Reason{}),
 	)
 
 	It("takes a time linear in the number of Etcds", func() {
@@ -189,8 +194,12 @@ var _ = Describe("Grants", func() {
 			g.Begin("a")
 			g.End("a", rollout.Preparing, now.Add(8*time.Minute))
 		}, 10*time.Minute),
-		Entry("after some time if no reconciliation begins", func(*rollout.Grants) {}, time.Hour, "a"),
-		Entry("after some time if the write has failed", func(g *rollout.Grants) { g.Begin("a"); g.End("a", rollout.Written, now) }, time.Hour, "a"),
+		Entry("after some time if no reconciliation begins, and another Etcd comes first", func(*rollout.Grants) {}, time.Hour, "b"),
+		Entry("after some time if all reconciliations are interrupted, and another Etcd comes first", func(g *rollout.Grants) {
+			g.Begin("a")
+			g.End("a", rollout.Interrupted, now.Add(4*time.Minute))
+		}, 5*time.Minute, "b"),
+		Entry("after some time if the write has failed, and another Etcd comes first", func(g *rollout.Grants) { g.Begin("a"); g.End("a", rollout.Written, now) }, time.Hour, "b"),
 		Entry("not if a later reconciliation declines after the write", func(g *rollout.Grants) {
 			g.Begin("a")
 			g.End("a", rollout.Written, now)

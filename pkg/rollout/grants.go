@@ -32,7 +32,7 @@ const (
 	unusedFor = 5 * time.Minute
 	// unrecordedFor is how long a grant whose update was written uses a slot although the caches do not show the record. The write may have failed.
 	unrecordedFor = 10 * time.Minute
-	// declinedFor is how long other Etcds come first after an Etcd has declined a grant.
+	// declinedFor is how long other Etcds come first after an Etcd has declined a grant, or has not used it.
 	declinedFor = 10 * time.Minute
 )
 
@@ -100,18 +100,18 @@ func (g *Grants) Merge(clusters []Cluster, now time.Time) []Cluster {
 	for i := range merged {
 		c := &merged[i]
 		known[c.Key] = true
+		switch found := g.granted[c.Key]; {
+		case found == nil:
+		case found.isRecorded(*c):
+			delete(g.granted, c.Key)
+		case found.isExpired(now):
+			delete(g.granted, c.Key)
+			g.declined[c.Key] = now // else it would get the slot of all others again and again
+		default:
+			c.Update, c.Waits = &found.Rollout, ""
+		}
 		at, declined := g.declined[c.Key]
 		c.Declined = declined && now.Before(at.Add(declinedFor))
-		found := g.granted[c.Key]
-		if found == nil {
-			continue
-		}
-		if found.isRecorded(*c) || found.isExpired(now) {
-			delete(g.granted, c.Key)
-
-			continue
-		}
-		c.Update, c.Waits = &found.Rollout, ""
 	}
 	maps.DeleteFunc(g.granted, func(key string, found *grant) bool { return !known[key] && !found.inUse })
 	maps.DeleteFunc(g.declined, func(key string, at time.Time) bool { return !known[key] || !now.Before(at.Add(declinedFor)) })

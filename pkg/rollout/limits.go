@@ -21,7 +21,7 @@ type Limits struct {
 	Canaries int
 	// CanaryPeriod is how long all members must be ready with the new defaults.
 	CanaryPeriod time.Duration
-	// Timeout is how long members may be not ready before the update has failed.
+	// Timeout is how long members may be not ready before the update has failed. An update that has not passed after six times this has failed too.
 	Timeout time.Duration
 }
 

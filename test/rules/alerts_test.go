@@ -251,7 +251,7 @@ var _ = Describe("The alerts", Ordered, ContinueOnFailure, func() {
 			series: []string{`etcd_druid_give_back_refused{pod="druid-a"} 2x360`, `etcd_druid_give_back_refused{pod="druid-b"} 0x360`}, at: 31 * time.Minute,
 			firing: "EtcdHandBackBlocked", summary: "2 Etcds cannot be handed back to etcd-druid.",
 		}),
-		Entry("when updated Etcds are not ready, so that no other one changes to newer default images", scenario{
+		Entry("when updates of Etcds have failed, so that no other one changes to newer default images", scenario{
 			series: []string{`etcd_druid_rollout_stopped{pod="druid-a", from="etcd-wrapper:v1@1", to="etcd-wrapper:v2@2"} ` + since(10, "1"), `etcd_druid_rollout_stopped{pod="druid-a", from="etcd-wrapper:v0@3", to="etcd-wrapper:v2@2"} 0x360`},
 			at:     16 * time.Minute, firing: "EtcdRolloutStopped", summary: "The change of Etcds to newer default images is stopped.",
 		}),

@@ -19,7 +19,7 @@ var (
 	}, []string{"from", "to", "state"})
 	stopped = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "etcd_druid_rollout_stopped",
-		Help: "1 while the change to newer defaults is stopped because updated Etcds are not ready, else 0. Absent when no Etcd waits or is updated.",
+		Help: "1 while the change to newer defaults is stopped because updates of Etcds have failed, else 0. Absent when no Etcd waits or is updated.",
 	}, []string{"from", "to"})
 )
 

@@ -106,7 +106,8 @@ type RolloutConfiguration struct {
 	// CanaryPeriod is how long all members must be ready with the new defaults. Default 5m.
 	// +optional
 	CanaryPeriod *metav1.Duration `json:"canaryPeriod,omitempty"`
-	// Timeout is how long members may be not ready before the update has failed. Default 10m.
+	// Timeout is how long members may be not ready before the update has failed. An update that has not passed after six times this has failed too.
+	// Default 10m.
 	// +optional
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 }

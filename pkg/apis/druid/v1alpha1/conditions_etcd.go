@@ -62,8 +62,8 @@ const (
 	// until the first drill, if none is scheduled.
 	ConditionTypeRestoreProven ConditionType = "RestoreProven"
 	// ConditionTypeDefaultsUpdated exists while newer defaults of the operator, such as images, wait because the operator limits how many Etcds
-	// change at once. It also exists while members are not ready since such a change. It is Progressing while the Etcd waits, and False when other
-	// Etcds, or this one, are not ready with the newer defaults.
+	// change at once. It also exists while such a change of this Etcd has failed. It is Progressing while the Etcd waits, and False when the change
+	// of other Etcds, or of this one, has failed.
 	ConditionTypeDefaultsUpdated ConditionType = "DefaultsUpdated"
 )
 
@@ -111,9 +111,9 @@ const (
 	ReasonWaitingForCanary = "WaitingForCanary"
 	// ReasonWaitingForSlot means that as many Etcds are updated as the limits allow.
 	ReasonWaitingForSlot = "WaitingForSlot"
-	// ReasonRolloutStopped means that Etcds are not ready with the newer defaults, so that no other one follows.
+	// ReasonRolloutStopped means that the change of other Etcds has failed, so that no other one follows.
 	ReasonRolloutStopped = "RolloutStopped"
-	// ReasonUpdateFailed means that the members are not ready with the newer defaults.
+	// ReasonUpdateFailed means that the members are not ready with the newer defaults, or that their pods were not replaced.
 	ReasonUpdateFailed = "UpdateFailed"
 )
 
