@@ -134,6 +134,12 @@ func (c *Cluster) hasFailed(timeout time.Duration, now time.Time) bool {
 	return isBroken || !now.Before(c.Update.StartedAt.Add(overdueAfter*timeout))
 }
 
+// isUnhealthy is true for an Etcd that is not healthy for the timeout, or since an unknown time. A shorter time can be a restart, for example for a
+// change of the spec. Such an Etcd waits: its update would not count as failed, because it was not healthy before.
+func (c *Cluster) isUnhealthy(timeout time.Duration, now time.Time) bool {
+	return !c.Healthy && !now.Before(c.HealthChangedAt.Add(timeout))
+}
+
 // scope is a set of Etcds with a limit: all, those in a zone, or those with a change.
 type scope struct {
 	zone   string
@@ -144,7 +150,7 @@ type scope struct {
 // usage are the slots of a scope.
 type usage struct{ etcds, used, failed int }
 
-// canaries are the canaries of a change, and the healthy Etcds that wait and can be one.
+// canaries are the canaries of a change, and the Etcds that wait and can be one, as soon as they are healthy.
 type canaries struct{ passed, running, failed, fit int }
 
 // fleet is a decision in progress.
@@ -190,7 +196,7 @@ func (f *fleet) count(c *Cluster, changesFrom map[string][]state.Change) {
 	if !c.Hibernated {
 		f.countEtcd(c, changesFrom[c.Defaults])
 	}
-	if c.Waits != "" && c.Healthy && !c.Hibernated && !c.Suspended {
+	if c.Waits != "" && !c.isUnhealthy(f.limits.Timeout, f.now) && !c.Hibernated && !c.Suspended {
 		f.changed[c.change()].fit++
 	}
 	if c.Update == nil {
@@ -214,7 +220,7 @@ func (f *fleet) countEtcd(c *Cluster, changes []state.Change) {
 	for _, change := range changes {
 		scopes = append(scopes, scope{kind: "change", change: change})
 	}
-	if c.Update != nil {
+	if c.Update != nil && !slices.Contains(changes, c.Update.Change) {
 		scopes = append(scopes, scope{kind: "change", change: c.Update.Change})
 	}
 	for _, in := range scopes {
@@ -238,9 +244,9 @@ func (f *fleet) countCanary(c *Cluster, uses, failed bool) {
 	}
 }
 
-// slotZones are the zones in which an update uses slots. Those before the update count, because pods may not be scheduled now.
+// slotZones are the zones in which an update uses slots. Those before an update that has not passed count, because pods may not be scheduled now.
 func (c *Cluster) slotZones() []string {
-	if c.Update != nil && len(c.Update.Zones) > 0 {
+	if c.Update.IsUnfinished() && len(c.Update.Zones) > 0 {
 		return c.Update.Zones
 	}
 
@@ -367,7 +373,7 @@ func (f *fleet) grantUnhealthy() {
 	for _, c := range f.waiting {
 		of := f.changed[c.change()]
 		isAlone := of.fit == 0 && of.running == 0 && of.failed == 0
-		if c.Healthy || c.Hibernated || f.isGranted(c) || !f.isProven(c.change()) && !isAlone || f.unhealthy >= max(1, f.limitOf(scope{kind: "total"})/2) {
+		if !c.isUnhealthy(f.limits.Timeout, f.now) || c.Hibernated || f.isGranted(c) || !f.isProven(c.change()) && !isAlone || f.unhealthy >= max(1, f.limitOf(scope{kind: "total"})/2) {
 			continue
 		}
 		if _, blocked := f.blocking(c); !blocked {

@@ -53,6 +53,10 @@ func passed() state.Rollout {
 func running() state.Rollout { return state.Rollout{Healthy: true, StartedAt: now.Add(-time.Minute)} }
 
 func unhealthy(c *rollout.Cluster)  { c.Healthy = false }
+func restarting(c *rollout.Cluster) { c.Healthy, c.HealthChangedAt = false, now.Add(-time.Minute) }
+func grantedNow(c *rollout.Cluster) {
+	c.Waits, c.Update = "", &state.Rollout{Change: change, Healthy: true, StartedAt: now}
+}
 func hibernated(c *rollout.Cluster) { c.Hibernated, c.Healthy = true, false }
 func suspended(c *rollout.Cluster)  { c.Suspended = true }
 func three(c *rollout.Cluster)      { c.Members, c.Zones = 3, []string{"a", "b", "c"} }
@@ -100,10 +104,21 @@ var _ = Describe("Decide", func() {
 		Entry("within the percentage of a zone", rollout.Limits{PerZone: rollout.Limit{Percentage: new(50)}}, []rollout.Cluster{waiting("a"), waiting("b"), waiting("c"), waiting("d"), waiting("e", in("b"))}, "a", "b", "e"),
 		Entry("without a known zone, which count as one zone", rollout.Limits{PerZone: rollout.Limit{Number: new(1)}}, []rollout.Cluster{waiting("a", in("")), waiting("b", in(""))}, "a"),
 		Entry("within the limit of a change", rollout.Limits{PerChange: rollout.Limit{Number: new(1)}}, []rollout.Cluster{waiting("a"), waiting("b"), waiting("c", func(c *rollout.Cluster) { c.Defaults = "v0" })}, "a", "c"),
+		Entry("within the percentage of a change, in which updates count once that are granted and not recorded", rollout.Limits{PerChange: rollout.Limit{Percentage: new(50)}}, []rollout.Cluster{
+			waiting("a", grantedNow), waiting("b", grantedNow), waiting("c"), waiting("d"),
+		}),
+		Entry("in the zones of today, and not in those of an earlier update", rollout.Limits{PerZone: rollout.Limit{Number: new(1)}}, []rollout.Cluster{
+			updated("a", running(), in("b")), waiting("b", in("b"), func(c *rollout.Cluster) {
+				c.Update = &state.Rollout{Change: state.Change{From: "v0", To: "v1"}, Zones: []string{"a"}, PassedAt: now.Add(-time.Hour)}
+			}),
+		}),
 		Entry("of a canary of each change", limits(5), []rollout.Cluster{updated("a", passed()), waiting("b", func(c *rollout.Cluster) { c.Defaults = "v0" }), waiting("c", func(c *rollout.Cluster) { c.Defaults = "v0" })}, "b*"),
 		Entry("of no canary that is not healthy", limits(5), []rollout.Cluster{waiting("a", unhealthy), waiting("b")}, "b*"),
 		Entry("of one that is not healthy after the canary has passed", limits(1), []rollout.Cluster{updated("a", passed()), waiting("b"), waiting("c", unhealthy)}, "c"),
 		Entry("of one that is not healthy if no healthy one waits", limits(1), []rollout.Cluster{waiting("a", unhealthy)}, "a"),
+		Entry("of none that may only be restarting, if no healthy one waits", limits(1), []rollout.Cluster{waiting("a", restarting)}),
+		Entry("of none that may only be restarting, after the canary has passed", limits(1), []rollout.Cluster{updated("p", passed()), waiting("a", restarting), waiting("b")}, "b"),
+		Entry("of none that is not healthy while one that may only be restarting can become the canary", limits(2), []rollout.Cluster{waiting("a", unhealthy), waiting("b", restarting)}),
 		Entry("of those that are not healthy in half of the slots", limits(4), []rollout.Cluster{updated("p", passed()), waiting("a", unhealthy), waiting("b", unhealthy), waiting("c", unhealthy), waiting("d"), waiting("e"), waiting("f")}, "a", "b", "d", "e"),
 		Entry("although one that was not healthy before is not ready after the timeout", limits(1), []rollout.Cluster{updated("p", passed()), updated("a", state.Rollout{}, unhealthy), waiting("b")}, "b"),
 		Entry("of a hibernated one after the canary has passed, without a slot", limits(1), []rollout.Cluster{updated("p", passed()), waiting("a", hibernated), waiting("b", hibernated), waiting("c")}, "a", "b", "c"),

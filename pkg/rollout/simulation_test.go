@@ -306,6 +306,19 @@ var _ = Describe("200 Etcds", func() {
 		Expect(s.updatedTo("v3")).To(Equal(200))
 	})
 
+	It("break only the canary although each one restarts for its spec when it accepts the new defaults", func() {
+		s.upgrade("v2", true)
+		for _, m := range s.sorted() {
+			m.replaceAt, m.faulty = s.now, true
+			s.request(m)
+			s.run(3 * tick)
+			m.faulty = false
+			s.run(tick)
+		}
+		Expect(s.began).To(HaveLen(1))
+		Expect(s.decision.Changes).To(ConsistOf(HaveField("Stopped", true)))
+	})
+
 	It("break at most the limit if the canary is not affected", func() {
 		s.upgrade("v2", true)
 		s.requestAll()
