@@ -35,13 +35,13 @@ func limit(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, config Config, n
 	}
 	earlier := newest
 	earlier.Defaults, earlier.Delayed = newest.Defaults.WithPodsOf(recorded.Defaults), true
-	if newest.EtcdVersion == recorded.EtcdVersion {
-		earlier.EtcdVersion = recorded.EtcdVersion // also if the members cannot change to it yet
-	} else if helper.EtcdVersion(etcd) == "" {
+	switch {
+	case newest.EtcdVersion == recorded.EtcdVersion: // also if the members cannot change to it yet
+	case helper.EtcdVersion(etcd) == "":
 		unchanged := config
 		unchanged.EtcdVersion = ""
 		earlier.EtcdVersion = versionFor(etcd, o, unchanged)
-	} else if etcdversion.Compare(etcdversion.OrOldest(newest.EtcdVersion), etcdversion.OrOldest(recorded.EtcdVersion)) != 0 {
+	case etcdversion.Compare(etcdversion.OrOldest(newest.EtcdVersion), etcdversion.OrOldest(recorded.EtcdVersion)) != 0:
 		return acceptance{accepted: &newest} // the spec requests other images
 	}
 	if _, has := earlier.Defaults.ImageSets[earlier.EtcdVersion]; !has && earlier.Defaults.ImageSets != nil && earlier.EtcdVersion != "" {

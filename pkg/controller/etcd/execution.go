@@ -42,6 +42,8 @@ type execution struct {
 	granted *state.Rollout
 	// began is true once that update may have been written.
 	began bool
+	// reported is true once the coordinator of rollouts knows the result.
+	reported bool
 }
 
 // Observe implements engine.Observer.

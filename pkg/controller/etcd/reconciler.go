@@ -144,6 +144,7 @@ func (r *Reconciler) reconcile(ctx context.Context, req reconcile.Request) (reco
 
 	execution := &execution{Reconciler: r, issued: map[target.Source]*issued{}}
 	execution.beginRollout(req.NamespacedName)
+	defer execution.releaseRollout(req.NamespacedName)
 	result := engine.Engine{
 		Observer: execution, Executor: execution, Render: engine.Render, Config: r.Config, Clock: r.Clock, Start: r.started(),
 	}.Reconcile(ctx, etcd)

@@ -36,7 +36,16 @@ func (r *execution) endRollout(etcd client.ObjectKey, result engine.Result) *rol
 		report = rollouts.Report{Outcome: rollout.Preparing, Updating: true}
 	}
 
+	r.reported = true
+
 	return r.Rollouts.End(etcd, report)
+}
+
+// releaseRollout ends the use of the grant after a panic. The grant could not expire otherwise.
+func (r *execution) releaseRollout(etcd client.ObjectKey) {
+	if r.Rollouts != nil && !r.reported {
+		r.Rollouts.End(etcd, rollouts.Report{Outcome: rollout.Interrupted})
+	}
 }
 
 // discardRollout discards the state of an Etcd that does not exist any more.

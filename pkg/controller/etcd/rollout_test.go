@@ -175,6 +175,22 @@ var _ = Describe("An operator with newer default images", func() {
 		Expect(isBusy).To(BeTrue())
 	})
 
+	It("does not keep the grant after a panic", func() {
+		k = reconciledCluster(1)
+		reportHealth()
+		upgrade("v2")
+		update(relabel)(k)
+		reconcile()
+		_, _, err := coordinator.Decide(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		drive.reconciler.Observer = nil
+		Expect(drive.reconcileOnce).To(Panic())
+		k.Clock.Step(6 * time.Minute)
+		changed, _, err := coordinator.Decide(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(changed).NotTo(BeEmpty(), "it is granted again")
+	})
+
 	DescribeTable("upgrades etcd with a grant, which a full snapshot before uses", func(replicas int32) {
 		k = reconciledCluster(replicas, withStore)
 		reportHealth()
