@@ -29,11 +29,19 @@ type Spec struct {
 	Name string
 	// Args is the path of the program, followed by its arguments.
 	Args []string
-	// Env is added to the environment of this process.
+	// Env is added to the environment of this process, without the variables that name another cluster. Optional.
 	Env []string
 	// Inputs are files that the program reads only at its start. Ensure restarts the program when the contents change.
 	// Optional.
 	Inputs []string
+}
+
+// environment returns the environment of this process without KUBECONFIG and TARGET_KUBECONFIG. gardener-resource-manager prefers them to its
+// configuration. It would then manage the cluster of the user's shell instead of its own.
+func environment() []string {
+	return slices.DeleteFunc(os.Environ(), func(variable string) bool {
+		return strings.HasPrefix(variable, "KUBECONFIG=") || strings.HasPrefix(variable, "TARGET_KUBECONFIG=")
+	})
 }
 
 // Record identifies a started process.
@@ -84,7 +92,7 @@ func (t Table) start(s Spec, inputs string) error {
 	defer func() { _ = log.Close() }()
 
 	command := exec.Command(s.Args[0], s.Args[1:]...)
-	command.Env = append(os.Environ(), s.Env...)
+	command.Env = append(environment(), s.Env...)
 	command.Stdout, command.Stderr = log, log
 	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // outlives this process and its terminal
 

@@ -85,6 +85,20 @@ var _ = Describe("Table", func() {
 		Expect(alive).To(BeFalse())
 	})
 
+	It("does not pass on the cluster of the shell, which programs prefer to their configuration", func(ctx SpecContext) {
+		for _, name := range []string{"KUBECONFIG", "TARGET_KUBECONFIG"} {
+			GinkgoT().Setenv(name, "/production")
+		}
+		Expect(table.Ensure(ctx, process.Spec{
+			Name: "sleeper", Args: []string{"/bin/sh", "-c", `echo "$OTHER-${KUBECONFIG-none}-${TARGET_KUBECONFIG-none}"; exec sleep 600`}, Env: []string{"OTHER=own"},
+		})).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(table.Stop(ctx, "sleeper", time.Second)).To(Succeed()) })
+		Eventually(func() (string, error) {
+			log, err := os.ReadFile(table.Log("sleeper"))
+			return string(log), err
+		}).Should(Equal("own-none-none\n"))
+	})
+
 	It("does not kill the process when the context ends", func(ctx SpecContext) {
 		Expect(table.Ensure(ctx, process.Spec{Name: "stubborn", Args: []string{"/bin/sh", "-c", "trap '' TERM; echo ready; while :; do sleep 0.1; done"}})).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { Expect(table.Stop(ctx, "stubborn", time.Millisecond)).To(Succeed()) })
