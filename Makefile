@@ -76,7 +76,7 @@ test-soak: ## Check histories of concurrent clients for SOAK_DURATION (4h), whil
 
 # SIZES, FLEETS and OUT select what is measured and the directory of the results.
 .PHONY: bench
-bench: ## Measure the operator with 300, 1,000 and 3,000 Etcds; not part of `make test`
+bench: ## Measure the operator with 300, 1,000 and 3,000 Etcds; not part of `make test`, which runs a small form
 	@hack/bench/run.sh
 
 .PHONY: test-update-golden

@@ -48,6 +48,8 @@ e2e_runs="end-to-end tests on the local seed (starts it if it does not run), or 
 e2e() {
 	start_cluster || return
 	scenarios
+	# Only the local seed has an audit log. Another cluster cannot have simulated nodes.
+	[[ -z ${SEED_AUDIT_LOG:-} || -n ${FOCUS:-} ]] || bench_step
 }
 
 # scenarios runs all scenarios that are not long, with the version of etcd in ETCD_VERSION.
@@ -58,6 +60,13 @@ scenarios() {
 		scenario_step 9 '!long && !soak && !quiet'
 		scenario_step 2 '!long && !soak && quiet' # at a low load, since these scenarios limit gaps to a second
 	fi
+}
+
+# bench_step measures ten Etcds. It fails if they do not become ready, or if the operator writes while nothing changes. The loss of a node
+# would take two minutes.
+bench_step() {
+	command_step env SIZES=10 FLEETS=tls OUT="$logs/bench" hack/bench/run.sh --members-of-node=5 --idle=5s --quiet=4s --samples=3 --timeout=5m \
+		--node-loss=false --profiles=false --check
 }
 
 # scenario_step PROCESSES LABELS [ARGUMENT] runs the scenarios with these labels. Ginkgo derives the order of the files from the random seed.
