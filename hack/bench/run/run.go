@@ -9,6 +9,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/netip"
 	"os"
 	"strings"
 	"time"
@@ -184,6 +186,9 @@ func (r *runner) createNodes(ctx context.Context) error {
 func (r *runner) createNode(ctx context.Context, number int) error {
 	parts := strings.SplitN(r.PodCIDR, ".", 3)
 	node := nodeOf(number, parts[0]+"."+parts[1])
+	if err := checkLocal(ctx, node.Spec.PodCIDR); err != nil {
+		return fmt.Errorf("the pods of node %s: %w", node.Name, err)
+	}
 	status := node.Status
 	if err := ignoreExisting(r.client.Create(ctx, node)); err != nil {
 		return fmt.Errorf("creating node %s: %w", node.Name, err)
@@ -193,4 +198,25 @@ func (r *runner) createNode(ctx context.Context, number int) error {
 	node.Status = status
 
 	return r.client.Status().Patch(ctx, node, client.MergeFrom(base))
+}
+
+// checkLocal returns an error if the addresses of a network are not those of the local machine, so that the stub would not receive the
+// connections to them.
+func checkLocal(ctx context.Context, network string) error {
+	prefix, err := netip.ParsePrefix(network)
+	if err != nil {
+		return fmt.Errorf("parsing a network: %w", err)
+	}
+	address := prefix.Addr().Next()
+	// A socket for datagrams sends nothing. The kernel sends from a local address to itself.
+	conn, err := (&net.Dialer{}).DialContext(ctx, "udp", netip.AddrPortFrom(address, 1).String())
+	if err != nil {
+		return fmt.Errorf("finding the route to %s: %w", address, err)
+	}
+	defer func() { _ = conn.Close() }()
+	if from, is := conn.LocalAddr().(*net.UDPAddr); !is || from.AddrPort().Addr().Unmap() != address {
+		return fmt.Errorf("the address %s is not local: connections to it leave from %s", address, conn.LocalAddr())
+	}
+
+	return nil
 }

@@ -84,7 +84,13 @@ func EnsurePodAddresses(ctx context.Context, n layout.Node) error {
 		return err
 	}
 
-	return process.Run(ctx, "nsenter", "--net="+Path(n), "ip", "route", "replace", "local", n.Cluster.PodCIDR(), "dev", "lo")
+	inside := "nsenter --net=" + Path(n) + " "
+
+	return runAll(ctx,
+		// The kernel searches the tables main and local together. It would prefer the more specific routes to the other nodes.
+		inside+"ip route flush table main root "+n.Cluster.PodCIDR(),
+		inside+"ip route replace local "+n.Cluster.PodCIDR()+" dev lo",
+	)
 }
 
 // RemoveNode removes the network namespace and the veth pair.
