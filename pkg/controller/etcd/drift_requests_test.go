@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -74,6 +75,21 @@ func (r countedReader) Get(ctx context.Context, key client.ObjectKey, obj client
 
 	return r.Client.Get(ctx, key, obj, opts...)
 }
+
+var _ = Describe("Requests of the operator while nothing changes", func() {
+	It("do not read the payload, whose metadata the cache has", func() {
+		k := reconciledCluster(1)
+		o := startOperator(k, nil)
+		o.run()
+		mr := &resourcesv1alpha1.ManagedResource{}
+		must(k.Client(nil).Get(context.Background(), client.ObjectKey{Namespace: k.Etcd.Namespace, Name: "druid-" + k.Etcd.Name}, mr))
+		requests := o.countRequests("*v1.PartialObjectMetadata/" + mr.Spec.SecretRefs[0].Name)
+		o.reconciler.Cache, o.reconciler.Client = k.Client(nil), writeguard.CountWrites(countedReader{requests})
+		o.reconcileOnce()
+		Expect(o.err).NotTo(HaveOccurred())
+		Expect(requests.reads).To(BeZero())
+	})
+})
 
 var _ = Describe("Requests of the operator while another writer changes an object", func() {
 	It("are bounded for each pause between two repairs, however often the object changes", func() {

@@ -151,10 +151,14 @@ func refuseOrigin(mr *resourcesv1alpha1.ManagedResource) error {
 	return plan.Refused(druidv1alpha1.ErrorCodeSyncManagedResource, fmt.Errorf("metadata.name: ManagedResource %s exists and has the origin %q, not %q; delete it or name the Etcd otherwise", mr.Name, origin, druidv1alpha1.ManagedResourceOrigin))
 }
 
-// payloadExists reads only the metadata of the payload, which the caches hold.
+// payloadExists reads only the metadata of the payload, which the caches hold. Client does not read Secrets from them. A payload that the
+// cache does not have yet is read from the API server.
 func (r *Reconciler) payloadExists(ctx context.Context, namespace, name string) (bool, error) {
-	secret := metadataOf(corev1.SchemeGroupVersion.WithKind("Secret"))
-	err := r.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, secret)
+	key, secret := client.ObjectKey{Namespace: namespace, Name: name}, metadataOf(corev1.SchemeGroupVersion.WithKind("Secret"))
+	err := r.cached().Get(ctx, key, secret)
+	if apierrors.IsNotFound(err) {
+		err = r.Reader.Get(ctx, key, secret)
+	}
 	return err == nil, client.IgnoreNotFound(err)
 }
 
