@@ -7,6 +7,7 @@ package etcd
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"time"
 
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
@@ -102,6 +103,7 @@ func AddToManager(ctx context.Context, mgr manager.Manager, o AddOptions) error 
 	}
 	// The controller retries a failure after a second, and at the latest after five minutes. It watches what the Etcd waits for.
 	o.Controller = queue.WithDefaults(o.Controller, time.Second, 5*time.Minute)
+	r.Issuing = calls.NewSlots(slotsOf(o.Controller.MaxConcurrentReconciles, runtime.GOMAXPROCS(0)), r.Clock)
 	if err := addSecretIndex(ctx, mgr.GetFieldIndexer()); err != nil {
 		return fmt.Errorf("indexing Etcds by their secrets: %w", err)
 	}
@@ -118,7 +120,7 @@ func AddToManager(ctx context.Context, mgr manager.Manager, o AddOptions) error 
 		Watches(&appsv1.StatefulSet{}, ownerHandler, builder.WithPredicates(contentChanged())).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(etcdForPod), builder.WithPredicates(contentChanged())).
 		WatchesMetadata(metadataOf(corev1.SchemeGroupVersion.WithKind("Secret")), handler.EnqueueRequestsFromMapFunc(r.etcdsForSecret), builder.WithPredicates(contentChanged()))
-	b = b.WatchesRawSource(r.Snapshots.Source()).WatchesRawSource(r.Space.Source())
+	b = b.WatchesRawSource(r.Snapshots.Source()).WatchesRawSource(r.Space.Source()).WatchesRawSource(r.Issuing.Source())
 	if o.Rollouts != nil {
 		if err := mgr.Add(o.Rollouts); err != nil {
 			return fmt.Errorf("adding the coordinator of rollouts: %w", err)
@@ -139,6 +141,10 @@ func AddToManager(ctx context.Context, mgr manager.Manager, o AddOptions) error 
 	}
 	return b.Complete(calls.Fair(r, o.Controller.MaxConcurrentReconciles, clock.RealClock{}))
 }
+
+// slotsOf returns the number of workers that may generate keys at the same time. It is at least one. A third of the workers, and half of the
+// CPUs, stay free for everything else.
+func slotsOf(workers, cpus int) int { return max(1, min(workers*2/3, cpus/2)) }
 
 // etcdForManagedResource maps a ManagedResource of the operator to its Etcd.
 func etcdForManagedResource(_ context.Context, mr client.Object) []reconcile.Request {

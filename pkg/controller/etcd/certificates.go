@@ -6,12 +6,16 @@ package etcd
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"sync"
 
 	extensionssecretsmanager "github.com/gardener/gardener/extensions/pkg/util/secret/manager"
 	secretsmanager "github.com/gardener/gardener/pkg/utils/secrets/manager"
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/calls"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/engine"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/secrets"
@@ -57,7 +61,11 @@ func (r *execution) Certificates(ctx context.Context, run *engine.Run) (secrets.
 	return names, nil
 }
 
-// generate issues the certificates, in the stage that the rotation of their CAs has reached.
+// errNoSlot means that no slot is free to generate certificates.
+var errNoSlot = errors.New("other Etcds generate certificates")
+
+// generate issues the certificates, in the stage that the rotation of their CAs has reached. It generates keys while it has a slot. Running
+// Etcds, for example with a certificate to renew, are urgent.
 func (r *execution) generate(ctx context.Context, run *engine.Run) (secrets.Names, error) {
 	t, i := run.Target, &issued{isPartial: true}
 	r.issued[t.Source] = i
@@ -67,11 +75,30 @@ func (r *execution) generate(ctx context.Context, run *engine.Run) (secrets.Name
 		withOptions = append(withOptions, extensionssecretsmanager.SecretConfigWithOptions{Config: config.Certificate, Options: config.Options})
 	}
 
+	release := func() {}
+	issuing := &issuedClient{Client: r.Client, beforeGeneration: sync.OnceValue(func() error {
+		r.requestedSlot = true
+		slot, acquired := r.Issuing.Acquire(client.ObjectKeyFromObject(t.Etcd), run.Observation.ManagedResource.Exists)
+		if !acquired {
+			return errNoSlot
+		}
+		release = slot
+
+		return nil
+	})}
+	defer func() {
+		issuing.beforeGeneration = nil // the manager keeps the client
+		release()
+	}()
 	var err error
-	if i.manager, err = r.secretsManager(ctx, run, withOptions); err != nil {
+	if i.manager, err = r.secretsManager(ctx, run, withOptions, issuing); err != nil {
 		return secrets.Names{}, fmt.Errorf("preparing to issue certificates: %w", err)
 	}
-	if i.secrets, err = extensionssecretsmanager.GenerateAllSecrets(ctx, i.manager, withOptions); err != nil {
+	i.secrets, err = extensionssecretsmanager.GenerateAllSecrets(ctx, i.manager, withOptions)
+	if errors.Is(err, errNoSlot) {
+		return secrets.Names{}, plan.Waiting(calls.SlotRetry, "Waiting until the operator has generated the certificates of other Etcds")
+	}
+	if err != nil {
 		return secrets.Names{}, fmt.Errorf("issuing certificates: %w", err)
 	}
 	i.isPartial = false

@@ -12,6 +12,7 @@ import (
 
 	secretsmanager "github.com/gardener/gardener/pkg/utils/secrets/manager"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -19,8 +20,14 @@ import (
 // issuedClient is the client of the secrets manager for one reconciliation. The secrets manager lists the Secrets of the Etcd when it
 // starts. It then reads each of them again, and lists them once more for each CA. issuedClient answers these reads from the first list.
 // It sends all writes. Other objects, and Secrets that the list does not contain, are read from the API server.
+//
+// The secrets manager generates what a Secret contains as soon as it has read that the Secret does not exist.
 type issuedClient struct {
 	client.Client
+
+	// beforeGeneration is called before Get returns that a Secret does not exist. If it returns an error, Get returns that error. Nil: nothing is
+	// called.
+	beforeGeneration func() error
 
 	lock sync.Mutex
 	// namespace and selector are those of the list. A nil selector means that there is no list.
@@ -41,8 +48,14 @@ func (c *issuedClient) Get(ctx context.Context, key client.ObjectKey, obj client
 			return nil
 		}
 	}
+	err := c.Client.Get(ctx, key, obj, opts...)
+	if _, is := obj.(*corev1.Secret); is && apierrors.IsNotFound(err) && c.beforeGeneration != nil {
+		if rejected := c.beforeGeneration(); rejected != nil {
+			return rejected
+		}
+	}
 
-	return c.Client.Get(ctx, key, obj, opts...)
+	return err
 }
 
 // List implements client.Client.

@@ -7,6 +7,7 @@ package etcd_test
 import (
 	"context"
 	"errors"
+	"slices"
 
 	secretsmanager "github.com/gardener/gardener/pkg/utils/secrets/manager"
 	. "github.com/onsi/ginkgo/v2"
@@ -17,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/calls"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/etcd"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/writeguard"
 )
@@ -166,5 +168,49 @@ var _ = Describe("The client of the secrets manager", func() {
 
 		o.reconcileOnce()
 		Expect(requests).To(And(HaveField("Lists", 1), HaveField("Gets", 0)))
+	})
+
+	It("generates keys while the Etcd has a slot, which Etcds that run get before new ones", func() {
+		k := newCluster()
+		create(1, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.EnableTLS = new(true) })(k)
+		o, slots := startOperator(k, nil), calls.NewSlots(1, k.Clock)
+		o.reconciler.Issuing = slots
+		issuedSecrets := func() []corev1.Secret {
+			GinkgoHelper()
+			list := &corev1.SecretList{}
+			must(k.Client(nil).List(ctx, list, client.MatchingLabels{secretsmanager.LabelKeyManagedBy: secretsmanager.LabelValueSecretsManager}))
+
+			return list.Items
+		}
+		other, first := client.ObjectKey{Namespace: "demo", Name: "other"}, client.ObjectKey{Namespace: "demo", Name: "new"}
+		release, acquired := slots.Acquire(other, false)
+		Expect(acquired).To(BeTrue())
+		o.reconcileOnce()
+		Expect(k.EtcdObject().Status.Conditions).To(ContainElement(And(
+			HaveField("Type", BeEquivalentTo("Progressing")), HaveField("Message", "Waiting until the operator has generated the certificates of other Etcds"),
+		)))
+		Expect(issuedSecrets()).To(BeEmpty())
+		release()
+		o.run()
+		succeeded(1, 1)(k)
+
+		release, acquired = slots.Acquire(other, false)
+		Expect(acquired).To(BeTrue(), "the Etcd has released its slot")
+		_, acquired = slots.Acquire(first, false)
+		Expect(acquired).To(BeFalse())
+		before := issuedSecrets()
+		deleted := &before[slices.IndexFunc(before, func(secret corev1.Secret) bool { return secret.Labels[secretsmanager.LabelKeyName] == "main-client" })]
+		deleted.Finalizers = nil
+		must(k.Client(nil).Update(ctx, deleted))
+		must(k.Client(nil).Delete(ctx, deleted))
+		o.reconcileOnce()
+		Expect(issuedSecrets()).To(HaveLen(len(before) - 1))
+		release()
+		_, acquired = slots.Acquire(first, false)
+		Expect(acquired).To(BeFalse(), "the slot is for the Etcd that runs")
+		o.run()
+		Expect(issuedSecrets()).To(HaveLen(len(before)))
+		_, acquired = slots.Acquire(first, false)
+		Expect(acquired).To(BeTrue())
 	})
 })

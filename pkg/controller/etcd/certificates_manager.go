@@ -15,6 +15,7 @@ import (
 	operatorv1alpha1 "github.com/gardener/gardener/pkg/apis/operator/v1alpha1"
 	secretsmanager "github.com/gardener/gardener/pkg/utils/secrets/manager"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/engine"
@@ -26,13 +27,14 @@ import (
 // secretsManager returns Gardener's secrets manager for one Etcd. It is that of the shoot whose control plane is in the namespace, that of
 // the Garden, or a plain one. The library gets the rotation that the operator has reached, not that of the Shoot or Garden. The library
 // drops an old CA as soon as the phase is Completing.
-func (r *execution) secretsManager(ctx context.Context, run *engine.Run, configs []extensionssecretsmanager.SecretConfigWithOptions) (secretsmanager.Interface, error) {
+func (r *execution) secretsManager(
+	ctx context.Context, run *engine.Run, configs []extensionssecretsmanager.SecretConfigWithOptions, issued client.Client,
+) (secretsmanager.Interface, error) {
 	var (
 		log      = logf.FromContext(ctx).WithName("secretsmanager")
 		identity = secrets.Identity(run.Target.Etcd.Name)
 		rotation = rotationOf(secrets.LibraryRotation(run.Target.Rotation))
 		gardener = run.Observation.Gardener
-		issued   = &issuedClient{Client: r.Client}
 	)
 	switch {
 	case gardener.Cluster != nil:

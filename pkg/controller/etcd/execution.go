@@ -44,6 +44,8 @@ type execution struct {
 	began bool
 	// reported is true once the coordinator of rollouts knows the result.
 	reported bool
+	// requestedSlot is true if this reconciliation has requested a slot to generate certificates.
+	requestedSlot bool
 }
 
 // Observe implements engine.Observer.

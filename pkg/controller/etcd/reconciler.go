@@ -91,6 +91,8 @@ type Reconciler struct {
 	Stores *calls.StoreReservations
 	// Rollouts grants updates to newer defaults. Nil: none are granted, which Config.Rollout must then not require.
 	Rollouts Rollouts
+	// Issuing limits the number of Etcds for which keys are generated at the same time. Nil: there is no limit.
+	Issuing *calls.Slots
 	// Snapshots runs the calls for full snapshots before members stop or data is discarded.
 	Snapshots *calls.Runner[etcdcluster.SnapshotCall]
 	// Space runs the calls that free space in databases.
@@ -131,11 +133,13 @@ func (r *Reconciler) reconcile(ctx context.Context, req reconcile.Request) (reco
 			r.dropMeasurements(req.NamespacedName)
 			r.Stores.Release(calls.StoreUser{Key: req.NamespacedName})
 			r.discardRollout(req.NamespacedName)
+			r.Issuing.Discard(req.NamespacedName)
 			return reconcile.Result{}, nil
 		}
 		return reconcile.Result{}, fmt.Errorf("reading the Etcd: %w", err)
 	}
 	if etcd.DeletionTimestamp != nil {
+		r.Issuing.Discard(req.NamespacedName)
 		if err := r.holdDeletion(etcd); err != nil {
 			return reconcile.Result{}, err
 		}
@@ -149,6 +153,9 @@ func (r *Reconciler) reconcile(ctx context.Context, req reconcile.Request) (reco
 		Observer: execution, Executor: execution, Render: engine.Render, Config: r.Config, Clock: r.Clock, Start: r.started(),
 	}.Reconcile(ctx, etcd)
 	delay := execution.endRollout(req.NamespacedName, result)
+	if result.Err == nil && !execution.requestedSlot {
+		r.Issuing.Discard(req.NamespacedName)
+	}
 	if engine.IsInterrupted(result.Err) {
 		return reconcile.Result{}, result.Err
 	}
