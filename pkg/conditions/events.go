@@ -5,21 +5,29 @@
 package conditions
 
 import (
+	"slices"
+
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
 // ShouldEmitEvent is true if the change from before to now requires an event. Nil: the condition did not exist before. A new
-// condition requires an event only if it is abnormal. A change of the status always requires one. For ClusterIDMismatch only a
-// change from or to abnormal does, because its status also changes when members start and stop.
+// condition requires an event only if it is abnormal. Any other change of the status requires one, except for the types in normalAtFirst. For
+// these, only a change from or to abnormal does.
 func ShouldEmitEvent(before, now *druidv1alpha1.Condition) bool {
 	switch {
 	case before == nil:
 		return IsAbnormal(now)
-	case now.Type == druidv1alpha1.ConditionTypeClusterIDMismatch:
+	case slices.Contains(normalAtFirst, now.Type):
 		return IsAbnormal(before) != IsAbnormal(now)
 	default:
 		return before.Status != now.Status
 	}
+}
+
+// normalAtFirst are the types that change from Unknown to a normal status for every new Etcd, or when members start and stop.
+var normalAtFirst = []druidv1alpha1.ConditionType{
+	druidv1alpha1.ConditionTypeAllMembersUpdated, druidv1alpha1.ConditionTypeBackupReady, druidv1alpha1.ConditionTypeClusterIDMismatch,
+	druidv1alpha1.ConditionTypeDataVolumesReady, druidv1alpha1.ConditionTypeDeltaSnapshotReady, druidv1alpha1.ConditionTypeFullSnapshotReady,
 }
 
 // IsAbnormal is true for a condition that reports a problem.
