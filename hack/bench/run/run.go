@@ -200,8 +200,8 @@ func (r *runner) createNode(ctx context.Context, number int) error {
 	return r.client.Status().Patch(ctx, node, client.MergeFrom(base))
 }
 
-// checkLocal returns an error if the addresses of a network are not those of the local machine, so that the stub would not receive the
-// connections to them.
+// checkLocal returns an error if the addresses of a network are not those of the local machine. The stub would not receive the connections
+// to them.
 func checkLocal(ctx context.Context, network string) error {
 	prefix, err := netip.ParsePrefix(network)
 	if err != nil {

@@ -3,7 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package calls runs long calls outside the workers of a controller, so that no worker blocks: a snapshot takes minutes. The
-// results are in memory only: after a restart the caller requests the call again.
+// results are in memory only: after a restart the caller requests the call again. It also limits how many workers run slow or
+// CPU-intensive work.
 //
 // What may not live here: the calls themselves, and the reaction to their outcome.
 package calls

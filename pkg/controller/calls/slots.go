@@ -71,8 +71,8 @@ func (s *Slots) Source() source.TypedSource[reconcile.Request] {
 	return source.Channel(s.wakeUp, &handler.EnqueueRequestForObject{})
 }
 
-// Acquire uses a slot for an object until release is called. If no slot is free for it, Acquire returns false, and the object waits: the caller
-// requests the slot again when its reconciliation is triggered, and at the latest after SlotRetry.
+// Acquire uses a slot for an object until release is called. If no slot is free for it, Acquire returns false, and the object waits. The
+// caller requests the slot again when its reconciliation is triggered, and at the latest after SlotRetry.
 func (s *Slots) Acquire(key client.ObjectKey, isUrgent bool) (release func(), acquired bool) {
 	if s == nil {
 		return func() {}, true
