@@ -58,7 +58,7 @@ scenarios() {
 		scenario_step 2 '!long && !soak' "--focus=$FOCUS"
 	else
 		scenario_step 9 '!long && !soak && !quiet'
-		scenario_step 2 '!long && !soak && quiet' # at a low load, since these scenarios limit gaps to a second
+		scenario_step 3 '!long && !soak && quiet' # at a low load, since these scenarios limit gaps to a second
 	fi
 }
 

@@ -4,7 +4,7 @@
 
 // Package e2e_test contains the end-to-end tests on the local seed or another cluster. `make test-e2e` runs them in parallel, each in its own namespace.
 // Tests that restart the operator or disturb nodes are Serial: no other test runs at the same time. Tests that limit gaps to a second are quiet:
-// they run after all others, two at a time.
+// they run after all others, three at a time.
 //
 // The package contains no tables of cases, which belong in unit tests, and no test that could also use a fake.
 package e2e_test

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"sync"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -21,9 +22,17 @@ import (
 )
 
 var _ = Describe("The history of concurrent clients", framework.NeedsSeed("crashes etcd and reads write-ahead logs"), func() {
-	// It runs in make test-long until repeated runs have shown that it is stable.
-	It("is linearizable while the operator rolls out changes, scales, repairs, defragments, surges and rotates", Label("long"), func(ctx SpecContext) {
+	// The test kills the operator in its first minutes, while the other quiet tests create their clusters. It needs a host with low load: too
+	// many requests without a result make the search for a linearization long.
+	It("is linearizable while the operator rolls out changes, scales, repairs, defragments, surges and rotates, and crashes", quiet, SpecPriority(10), func(ctx SpecContext) {
+		operator, err := seed.Operator(ctx)
+		Expect(err).NotTo(HaveOccurred())
 		c := newChanges(ctx, "history", GinkgoRandomSeed())
+		kill := sync.OnceFunc(func() {
+			operator.EventuallyLeading(ctx) // another test may have killed it
+			operator.Kill(ctx)
+		})
+		c.beforeEach = func(context.Context) { kill() }
 		history := c.ns.RecordHistory(ctx, c.etcd, c.seed)
 		c.runAll(ctx, c.ofThree())
 		c.scale(ctx, 1)

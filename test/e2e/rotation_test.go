@@ -19,8 +19,8 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/framework"
 )
 
-// Every write must succeed within a second. Therefore no other test may run at the same time, and few members start at once.
-var _ = Describe("The CA rotation", quiet, Serial, framework.NeedsSeed("uses the API of Gardener on the seed"), func() {
+// Every write must succeed within a second. Therefore few members start at once.
+var _ = Describe("The CA rotation", quiet, framework.NeedsSeed("uses the API of Gardener on the seed"), func() {
 	DescribeTable("interrupts no writes", func(ctx SpecContext, rotations ...*rotation) {
 		ns := seed.NewNamespace(ctx, "rotation")
 		ns.ApplyCluster(ctx, "", nil)

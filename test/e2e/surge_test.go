@@ -80,6 +80,7 @@ func drain(ctx context.Context, ns *framework.TestNamespace) {
 	Eventually(func() bool { return apierrors.IsNotFound(eviction()) }).WithContext(ctx).WithTimeout(framework.ReadyTimeout).WithPolling(5*time.Second).
 		Should(BeTrue(), "the drain ends when the surge has replaced the pod")
 	Expect(podsByName(ctx, ns)["main-0"].Spec.NodeName).NotTo(Equal(pod.Spec.NodeName))
+	cordon(ctx, false) // other tests may need the node
 }
 
 var _ = Describe("A surge of a single member", func() {
