@@ -93,6 +93,24 @@ var _ = Describe("An operator with newer default images", func() {
 		Expect(conditions.Find(etcd.Status.Conditions, druidv1alpha1.ConditionTypeAllMembersUpdated)).To(HaveField("Status", druidv1alpha1.ConditionTrue))
 	}
 
+	grantAndReconcile := func() {
+		GinkgoHelper()
+		_, _, err := coordinator.Decide(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		reconcile()
+	}
+	// breakCanary replaces the cluster by one that is updated to an image that does not start.
+	breakCanary := func() {
+		GinkgoHelper()
+		k = reconciledCluster(1)
+		reportHealth()
+		k.BreakImage("registry.example.com/etcd-wrapper:v2")
+		upgrade("v2")
+		update(func(*druidv1alpha1.Etcd) {})(k)
+		reconcile()
+		grantAndReconcile()
+	}
+
 	DescribeTable("completes the generation with the earlier ones, and uses the newer ones with a grant", func(replicas int32, options ...func(*druidv1alpha1.Etcd)) {
 		k = reconciledCluster(replicas, options...)
 		reportHealth()
@@ -216,15 +234,7 @@ var _ = Describe("An operator with newer default images", func() {
 	)
 
 	It("repairs an Etcd that it has broken with the next images, without a request", func() {
-		k = reconciledCluster(1)
-		reportHealth()
-		k.BreakImage("registry.example.com/etcd-wrapper:v2")
-		upgrade("v2")
-		update(func(*druidv1alpha1.Etcd) {})(k)
-		reconcile()
-		_, _, err := coordinator.Decide(ctx)
-		Expect(err).NotTo(HaveOccurred())
-		reconcile()
+		breakCanary()
 		Expect(images()).To(Equal([]string{"registry.example.com/etcd-wrapper:v2"}))
 		broken := record()
 		Expect(broken.PassedAt).To(BeZero())
@@ -239,9 +249,7 @@ var _ = Describe("An operator with newer default images", func() {
 			}
 		}
 		must(k.Client(nil).Status().Update(ctx, etcd))
-		_, _, err = coordinator.Decide(ctx)
-		Expect(err).NotTo(HaveOccurred())
-		reconcile()
+		grantAndReconcile()
 		Expect(images()).To(Equal([]string{"registry.example.com/etcd-wrapper:v3"}))
 		Expect(record()).To(HaveValue(And(HaveField("From", broken.To), HaveField("Healthy", true), HaveField("Canary", false), HaveField("PassedAt", Not(BeZero())))))
 	})
@@ -253,15 +261,7 @@ var _ = Describe("An operator with newer default images", func() {
 				etcd.Spec.Etcd.Image, etcd.Spec.Backup.Image = new("registry.example.com/own:v1"), new("registry.example.com/own:v1")
 			},
 		} {
-			k = reconciledCluster(1)
-			reportHealth()
-			k.BreakImage("registry.example.com/etcd-wrapper:v2")
-			upgrade("v2")
-			update(func(*druidv1alpha1.Etcd) {})(k)
-			reconcile()
-			_, _, err := coordinator.Decide(ctx)
-			Expect(err).NotTo(HaveOccurred())
-			reconcile()
+			breakCanary()
 			Expect(record()).NotTo(BeNil())
 			update(change)(k)
 			reconcile()
