@@ -24,6 +24,8 @@ const (
 	writers = 16
 	// revisionRate is the number of revisions per second of each cluster with load.
 	revisionRate = 10
+	// restartProfile is the length of the CPU profile after a restart.
+	restartProfile = 20 * time.Second
 	// profileReader is the ServiceAccount that may read profiles of the operator.
 	profileReader = "bench-profiles"
 )
@@ -210,8 +212,10 @@ func (r *runner) restart(ctx context.Context, now clock) ([]report.Duration, err
 		return nil, err
 	}
 	durations := []report.Duration{now.until("caches are in sync", time.Now())}
+	finished := r.startProfile(ctx, phaseRestart, restartProfile)
+	defer func() { <-finished }()
 	var idleSince time.Time
-	ticker := time.NewTicker(100 * time.Millisecond)
+	ticker := time.NewTicker(time.Second) // the metrics of thousands of Etcds cost CPU time
 	defer ticker.Stop()
 	for { // the queues are empty for a moment before the first objects are added
 		busy, err := r.operator.isBusy(ctx)

@@ -25,10 +25,11 @@ func (c clock) until(name string, end time.Time) report.Duration {
 	return report.Duration{Name: name, Seconds: end.Sub(c.start).Seconds()}
 }
 
-// Names of the phases without changes.
+// Names of phases.
 const (
 	phaseIdle         = "idle"
 	phaseIdleWithLoad = "idle with 10 revisions per second"
+	phaseRestart      = "restart of the operator"
 )
 
 // measurement is a phase that is to be measured. profile is the length of its CPU profile. 0: none.
@@ -46,7 +47,7 @@ func (r *runner) measurements() []measurement {
 		{phaseIdleWithLoad, r.Idle, r.idleWithLoad},
 		{"single changes", 0, r.changeSome},
 		{"one changed label of all", maxProfile, r.changeAll},
-		{"restart of the operator", 0, r.restart},
+		{phaseRestart, 0, r.restart}, // begins a profile after the start
 	}
 	if r.NodeLoss {
 		list = append(list, measurement{"loss of a node", 0, r.loseNode})
