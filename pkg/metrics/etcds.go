@@ -82,9 +82,13 @@ func measure(etcd *druidv1alpha1.Etcd, measured chan<- prometheus.Metric) {
 	gauge(membersReady, float64(etcd.Status.ReadyReplicas))
 
 	// A metric must be unique by its labels, but a status that another component wrote may contain a type twice.
-	emitted := map[string]bool{}
+	type series struct {
+		description *prometheus.Desc
+		label       string
+	}
+	emitted := map[series]bool{}
 	once := func(description *prometheus.Desc, labels ...string) {
-		key := description.String() + labels[0]
+		key := series{description, labels[0]}
 		if !emitted[key] {
 			emitted[key] = true
 			gauge(description, 1, labels...)
