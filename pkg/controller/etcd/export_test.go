@@ -47,3 +47,6 @@ var FingerprintOf = fingerprintOf
 
 // NewIssuedClient returns the client of the secrets manager.
 func NewIssuedClient(c client.Client) client.Client { return &issuedClient{Client: c} }
+
+// ManifestsOf is manifestsOf.
+var ManifestsOf = manifestsOf

@@ -5,20 +5,25 @@
 package etcd
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 
 	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	"github.com/gardener/gardener/pkg/utils/managedresources"
+	"go.yaml.in/yaml/v3"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	jsonserializer "k8s.io/apimachinery/pkg/runtime/serializer/json"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
@@ -42,11 +47,17 @@ func (r *Reconciler) serialize(etcd *druidv1alpha1.Etcd, checksum string, object
 		return known, nil
 	}
 	scheme := r.Client.Scheme()
-	registry := managedresources.NewRegistry(scheme, serializer.NewCodecFactory(scheme),
-		jsonserializer.NewSerializerWithOptions(jsonserializer.DefaultMetaFactory, scheme, scheme, jsonserializer.SerializerOptions{Yaml: true}))
-	data, err := registry.AddAllAndSerialize(objects...)
+	manifests, err := manifestsOf(scheme, objects)
 	if err != nil {
 		return desiredResource{}, fmt.Errorf("serializing the rendered objects: %w", err)
+	}
+	registry := managedresources.NewRegistry(scheme, serializer.NewCodecFactory(scheme),
+		jsonserializer.NewSerializerWithOptions(jsonserializer.DefaultMetaFactory, scheme, scheme, jsonserializer.SerializerOptions{}))
+	// For a single write, the compression allocates as much as it needs, and otherwise buffers of some megabytes.
+	registry.AddSerialized("manifests.yaml", manifests)
+	data, err := registry.SerializedObjects()
+	if err != nil {
+		return desiredResource{}, fmt.Errorf("compressing the rendered objects: %w", err)
 	}
 	name, _ := managedresources.NewSecret(r.Client, etcd.Namespace, helper.ManagedResourceName(etcd), data, true)
 	desired := desiredResource{secretName: name, data: data}
@@ -55,6 +66,35 @@ func (r *Reconciler) serialize(etcd *druidv1alpha1.Etcd, checksum string, object
 	}
 	desired.annotations = annotations
 	return desired, nil
+}
+
+// manifestsOf returns the objects as one YAML document each, in the order of kinds and names. The registry of the library does this too. It
+// converts each object to JSON and then to YAML. It then reads and writes the YAML again, since the keys in it have no stable order.
+func manifestsOf(scheme *runtime.Scheme, objects []client.Object) ([]byte, error) {
+	documents := make(map[string]any, len(objects))
+	for _, object := range objects {
+		kind, err := apiutil.GVKForObject(object, scheme)
+		if err != nil {
+			return nil, err
+		}
+		document, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+		if err != nil {
+			return nil, fmt.Errorf("%s %s: %w", kind.Kind, object.GetName(), err)
+		}
+		document["apiVersion"], document["kind"] = kind.GroupVersion().String(), kind.Kind
+		documents[kind.String()+"/"+object.GetName()] = document
+	}
+	manifests := &bytes.Buffer{}
+	encoder := yaml.NewEncoder(manifests) // separates the documents
+	encoder.SetIndent(2)
+	encoder.CompactSeqIndent()
+	for _, key := range slices.Sorted(maps.Keys(documents)) {
+		if err := encoder.Encode(documents[key]); err != nil {
+			return nil, fmt.Errorf("%s: %w", key, err)
+		}
+	}
+
+	return manifests.Bytes(), encoder.Close()
 }
 
 func (r *Reconciler) cachedPayload(checksum string) (desiredResource, bool) {
