@@ -24,7 +24,6 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/planner"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/secrets"
-	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/target"
 )
 
@@ -51,7 +50,7 @@ type Executor interface {
 	RepairDrift(ctx context.Context, run *Run, isApplied bool) (bool, error)
 	// RecordEvidence records what a quorum confirms about the data, in the record and in the observation of the run. It is called before a
 	// step that discards data. It returns a conflict if the record is not the observed one any more.
-	RecordEvidence(ctx context.Context, run *Run, confirmed *state.Evidence) error
+	RecordEvidence(ctx context.Context, run *Run, change evidence.Change) error
 	// Do executes one step.
 	Do(ctx context.Context, run *Run, step plan.Step, reason string) error
 	// Complete does what has to wait until no step is left: the next stage of the CA rotation, and the deletion of unused Secrets.
@@ -341,18 +340,19 @@ func (e Engine) executeStep(ctx context.Context, run *Run, p plan.Plan) error {
 	return plan.Waiting(after, "Waiting for the outcome of step %s of %s: %s", traits.Kind, plan.MetaOf(p.Step).Object, p.Reason)
 }
 
-// do executes a step. Before a step that discards data it records what a quorum confirms now. If that shows that the cluster has lost
-// acknowledged writes, the step is not executed: the next plan considers it.
+// do executes a step. Before a step that discards data it records what a quorum confirms now, and which members have lost their data. If that
+// shows that the cluster has lost acknowledged writes, the step is not executed: the next plan considers it.
 func (e Engine) do(ctx context.Context, run *Run, step plan.Step, reason string) error {
 	if !plan.TraitsOf(step).DiscardsData {
 		return e.Executor.Do(ctx, run, step, reason)
 	}
 	before := run.Observation.State.Evidence
-	if confirmed := evidence.Confirm(before, run.Observation, e.Clock.Now()); confirmed != nil {
-		if err := e.Executor.RecordEvidence(ctx, run, confirmed); err != nil {
+	if change := evidence.ChangeBefore(run.Target.Etcd, run.Observation, e.Clock.Now()); !change.IsEmpty() {
+		if err := e.Executor.RecordEvidence(ctx, run, change); err != nil {
 			return err
 		}
-		if confirmed.RolledBack != nil && (before == nil || before.RolledBack == nil) {
+		confirmed := change.Evidence
+		if confirmed != nil && confirmed.RolledBack != nil && (before == nil || before.RolledBack == nil) {
 			return plan.Waiting(MemberPeriod, "Waiting with step %s of %s: a quorum returned revision %d, and had returned revision %d before",
 				plan.TraitsOf(step).Kind, plan.MetaOf(step).Object, confirmed.RolledBack.Revision, confirmed.HighestRevision)
 		}

@@ -22,6 +22,48 @@ const Period = 5 * time.Minute
 // MaxClockSkew is how much the clocks of the operator and of a sidecar may differ.
 const MaxClockSkew = 10 * time.Second
 
+// Change is what an observation changes in the record.
+type Change struct {
+	// Evidence is the next evidence. Nil: it stays as it is.
+	Evidence *state.Evidence
+	// Incident is the next incident if ChangesIncident is true. Nil: there is none any more.
+	Incident        *state.Incident
+	ChangesIncident bool
+}
+
+// ChangeAfter returns what to record after an observation.
+func ChangeAfter(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) Change {
+	change := Change{Evidence: Next(o.State.Evidence, o, now)}
+	change.Incident, change.ChangesIncident = NextIncident(etcd, o, now)
+
+	return change
+}
+
+// ChangeBefore returns what to record before an act that deletes data or stops members. The incident contains a lost volume before its claim is
+// deleted, even if the etcd of its member has not ended. Afterwards, no observation shows that the member has lost its data.
+func ChangeBefore(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) Change {
+	change, recorded := Change{Evidence: Confirm(o.State.Evidence, o, now)}, o.State.Incident
+	incident, _ := nextIncident(etcd, o, now, true)
+	if incident != nil && (recorded == nil || !slices.Equal(recorded.Lost, incident.Lost)) {
+		change.Incident, change.ChangesIncident = incident, true
+	}
+
+	return change
+}
+
+// IsEmpty is true if the record stays as it is.
+func (c Change) IsEmpty() bool { return c.Evidence == nil && !c.ChangesIncident }
+
+// Apply changes the record.
+func (c Change) Apply(s *state.State) {
+	if c.Evidence != nil {
+		s.Evidence = c.Evidence
+	}
+	if c.ChangesIncident {
+		s.Incident = c.Incident
+	}
+}
+
 // Next returns the evidence to record after an observation. Nil: the record stays as it is. A lower revision than the recorded one, and the
 // revision of another cluster, are recorded at once. The recorded revision and voting members then stay. Recorded is nil if nothing was
 // recorded.

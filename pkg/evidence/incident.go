@@ -20,17 +20,25 @@ import (
 //
 // The reads of an observation confirm only what was recorded before: the API server is partly read after the members.
 func NextIncident(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) (*state.Incident, bool) {
+	return nextIncident(etcd, o, now, false)
+}
+
+// nextIncident is NextIncident. Before an act that may delete the claim of a lost volume, it also records members whose etcd has not ended.
+func nextIncident(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time, isBeforeDeletion bool) (*state.Incident, bool) {
 	read, voters, recorded := quorumRead(o), votersOf(o), o.State.Incident
 	if read == nil || clusterOf(read) == "" || len(voters) == 0 || o.Failure(etcdcluster.SectionClaims) != "" || o.Failure(etcdcluster.SectionPods) != "" {
 		return nil, false
 	}
-	lost := lostVoters(etcd, o, voters)
+	lost := lostVoters(etcd, o, voters, isBeforeDeletion)
 	toleratesLoss := len(voters)-len(lost) > etcdcluster.QuorumOf(len(voters))
 	if len(lost) == 0 && (toleratesLoss || recorded == nil) {
 		return nil, recorded != nil
 	}
 	if recorded == nil || recorded.ClusterID != clusterOf(read) || !slices.Equal(recorded.Voters, voters) || !slices.Equal(recorded.Lost, lost) {
 		return &state.Incident{ClusterID: clusterOf(read), Voters: voters, Lost: lost, At: now}, true
+	}
+	if slices.ContainsFunc(lost, func(voter state.LostVoter) bool { return voter.Running }) {
+		return nil, false // until it has ended, the reads of others prove nothing
 	}
 	next := withReads(*recorded, o)
 
@@ -52,8 +60,9 @@ func withReads(next state.Incident, o etcdcluster.Observation) state.Incident {
 	return next
 }
 
-// lostVoters returns the voting members whose data is lost, and whose etcd has ended.
-func lostVoters(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, voters []state.Voter) []state.LostVoter {
+// lostVoters returns the voting members whose data is lost. Members whose etcd has not ended are recorded only before an act that may delete
+// their claims.
+func lostVoters(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, voters []state.Voter, isBeforeDeletion bool) []state.LostVoter {
 	var lost []state.LostVoter
 	members := etcdcluster.MembersOf(etcd, o, max(etcd.Spec.Replicas, etcdcluster.RenderedReplicas(o)))
 	for _, voter := range voters {
@@ -64,11 +73,13 @@ func lostVoters(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, voters []st
 			continue
 		}
 		member := members[index]
-		before := recordedLoss(o.State.Incident, voter.ID)
+		before, isRunning := recordedLoss(o.State.Incident, voter.ID), !hasEnded(o, member)
 		if before != nil && !mayHaveReturned(o, member, *before) {
-			lost = append(lost, state.LostVoter{Voter: voter, Claim: before.Claim, Deleted: before.Deleted || isDeleted(o, member, *before)})
-		} else if o.VolumeLostReason(member.Ordinal) != "" && hasEnded(o, member) {
-			lost = append(lost, state.LostVoter{Voter: voter, Claim: o.ClaimFor(member.Ordinal).UID})
+			lost = append(lost, state.LostVoter{
+				Voter: voter, Claim: before.Claim, Deleted: before.Deleted || isDeleted(o, member, *before), Running: before.Running && isRunning,
+			})
+		} else if o.VolumeLostReason(member.Ordinal) != "" && (isBeforeDeletion || !isRunning) {
+			lost = append(lost, state.LostVoter{Voter: voter, Claim: o.ClaimFor(member.Ordinal).UID, Running: isRunning})
 		}
 	}
 
@@ -88,10 +99,10 @@ func recordedLoss(recorded *state.Incident, id string) *state.LostVoter {
 	return &recorded.Lost[index]
 }
 
-// mayHaveReturned is true if the lost data of a voting member may exist again, or if the member responds. Its claim is the same, and nothing
-// reports its volume as lost any more. A claim that is gone never returns.
+// mayHaveReturned is true if the lost data of a voting member may exist again, or if the member responds after it had ended. Its claim is the
+// same, and nothing reports its volume as lost any more. A claim that is gone never returns.
 func mayHaveReturned(o etcdcluster.Observation, member etcdcluster.Member, lost state.LostVoter) bool {
-	responds := member.Endpoint != nil && member.Endpoint.Reachable && etcdcluster.FormatID(member.Endpoint.MemberID) == lost.ID
+	responds := !lost.Running && member.Endpoint != nil && member.Endpoint.Reachable && etcdcluster.FormatID(member.Endpoint.MemberID) == lost.ID
 
 	return responds || !lost.Deleted && !isDeleted(o, member, lost) && o.VolumeLostReason(member.Ordinal) == ""
 }

@@ -149,6 +149,46 @@ var _ = Describe("NextIncident", func() {
 		Expect(next).To(Equal(deletedMember(now, "b", "c")), "another etcd runs with another volume")
 	})
 
+	It("records a member whose claim is deleted before its etcd has ended, and the reads of the others only after its end", func() {
+		etcd, o := threeMembers()
+		o.Pods = withEtcd(etcdcluster.Container{State: etcdcluster.ContainerTerminated})
+		running := lostMember()
+		running.Lost[0].Running = true
+		Expect(evidence.ChangeBefore(etcd, o, now)).To(And(HaveField("Incident", running), HaveField("ChangesIncident", true)))
+		o.State.Incident = running
+		Expect(evidence.ChangeBefore(etcd, o, now).ChangesIncident).To(BeFalse())
+
+		By("observing it while it still responds")
+		o.Etcd.Members = append(o.Etcd.Members, etcdcluster.EndpointStatus{Ordinal: 0, Reachable: true, MemberID: 0xa, ClusterID: 7})
+		_, changed := evidence.NextIncident(etcd, o, now.Add(time.Second))
+		Expect(changed).To(BeFalse())
+
+		By("observing the replaced claim and the next pod")
+		o.Etcd.Members = o.Etcd.Members[:2]
+		o.Claims[0].UID, o.Claims[0].Lost = "another", false
+		o.Pods = withEtcd(etcdcluster.Container{State: etcdcluster.ContainerWaiting, Reason: "ContainerCreating"})
+		ended, changed := evidence.NextIncident(etcd, o, now.Add(time.Minute))
+		Expect(changed).To(BeTrue())
+		Expect(ended).To(Equal(deletedMember(now.Add(time.Minute))))
+		o.State.Incident = ended
+		next, changed := evidence.NextIncident(etcd, o, now.Add(2*time.Minute))
+		Expect(changed).To(BeTrue())
+		Expect(next).To(Equal(deletedMember(now.Add(time.Minute), "b", "c")))
+	})
+
+	It("keeps a member as running while its pod may restart etcd, also after its claim was deleted", func() {
+		etcd, o := threeMembers()
+		o.State.Incident = lostMember()
+		o.State.Incident.Lost[0].Running = true
+		o.Pods = withEtcd(etcdcluster.Container{State: etcdcluster.ContainerRunning})
+		_, changed := evidence.NextIncident(etcd, o, now.Add(time.Minute))
+		Expect(changed).To(BeFalse())
+		o.Claims[0].Lost = false
+		next, changed := evidence.NextIncident(etcd, o, now.Add(time.Minute))
+		Expect(changed).To(BeTrue())
+		Expect(next).To(BeNil(), "the volume exists again")
+	})
+
 	It("counts a new pod in which etcd has never started as none", func() {
 		etcd, o := threeMembers()
 		o.Pods = withEtcd(etcdcluster.Container{State: etcdcluster.ContainerWaiting, Reason: "ContainerCreating"})

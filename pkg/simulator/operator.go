@@ -71,11 +71,8 @@ func NewOperator(c *Cluster, config target.Config) *Operator {
 // annotations of consumed requests, and records a success and the joined cluster in the status of the Etcd, as the controller does.
 func (o *Operator) Reconcile() engine.Result {
 	o.Cluster.updateStrategy = o.Config.UpdateStrategy
-	if next := evidence.Next(o.Cluster.Objects.State.Evidence, o.Cluster.observeMembers(), o.Cluster.Now()); next != nil && !o.WithoutCare {
-		o.Cluster.Objects.State.Evidence = next
-	}
-	if next, changed := evidence.NextIncident(o.Cluster.Etcd, o.Cluster.observeMembers(), o.Cluster.Now()); changed && !o.WithoutCare {
-		o.Cluster.Objects.State.Incident = next
+	if !o.WithoutCare {
+		evidence.ChangeAfter(o.Cluster.Etcd, o.Cluster.observeMembers(), o.Cluster.Now()).Apply(&o.Cluster.Objects.State)
 	}
 	o.Cluster.reportSpace()
 	if !o.WithoutCare {
@@ -259,8 +256,9 @@ func (o *Operator) Apply(_ context.Context, run *engine.Run) (engine.Applied, er
 func (*Operator) RepairDrift(context.Context, *engine.Run, bool) (bool, error) { return false, nil }
 
 // RecordEvidence implements engine.Executor.
-func (o *Operator) RecordEvidence(_ context.Context, run *engine.Run, confirmed *state.Evidence) error {
-	o.Cluster.Objects.State.Evidence, run.Observation.State.Evidence = confirmed, confirmed
+func (o *Operator) RecordEvidence(_ context.Context, run *engine.Run, change evidence.Change) error {
+	change.Apply(&o.Cluster.Objects.State)
+	change.Apply(&run.Observation.State)
 
 	return nil
 }

@@ -33,4 +33,6 @@ type LostVoter struct {
 	// Deleted is true if that claim does not exist any more. Before, the data may return and the member may confirm writes, and the operator may not run
 	// meanwhile.
 	Deleted bool `json:"deleted,omitempty"`
+	// Running is true until the etcd of the member has ended. Before, it may confirm writes with the data that it has open.
+	Running bool `json:"running,omitempty"`
 }

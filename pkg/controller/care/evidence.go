@@ -26,21 +26,12 @@ func (r *Reconciler) recordEvidence(ctx context.Context, etcd *druidv1alpha1.Etc
 	if !canRecord(*o) {
 		return nil
 	}
-	next := evidence.Next(o.State.Evidence, *o, r.Clock.Now())
-	incident, isOther := evidence.NextIncident(etcd, *o, r.Clock.Now())
-	if next == nil && !isOther {
+	change := evidence.ChangeAfter(etcd, *o, r.Clock.Now())
+	if change.IsEmpty() {
 		return nil
 	}
-	change := func(s *state.State) {
-		if next != nil {
-			s.Evidence = next
-		}
-		if isOther {
-			s.Incident = incident
-		}
-	}
 
-	return r.record(ctx, etcd, o, change)
+	return r.record(ctx, etcd, o, change.Apply)
 }
 
 // canRecord is true if the observed ManagedResource may have a record.

@@ -289,7 +289,7 @@ func (r *Reconciler) approveDeletion(ctx context.Context, etcd *druidv1alpha1.Et
 	}
 	if confirmed := evidence.Confirm(o.State.Evidence, *o, r.Clock.Now()); confirmed != nil && snapshot.Snapshot != nil {
 		wasRolledBack := o.State.Evidence != nil && o.State.Evidence.RolledBack != nil
-		if err := r.recordEvidence(ctx, etcd, o, confirmed); err != nil {
+		if err := r.recordEvidence(ctx, etcd, o, evidence.Change{Evidence: confirmed}); err != nil {
 			return plan.Failed(druidv1alpha1.ErrorCodeStep, err)
 		}
 		if confirmed.RolledBack != nil && !wasRolledBack {

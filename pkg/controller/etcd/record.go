@@ -13,6 +13,7 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/engine"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/evidence"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
@@ -39,13 +40,13 @@ func (r *Reconciler) record(ctx context.Context, etcd *druidv1alpha1.Etcd, o *et
 }
 
 // RecordEvidence implements engine.Executor.
-func (r *execution) RecordEvidence(ctx context.Context, run *engine.Run, confirmed *state.Evidence) error {
-	return r.recordEvidence(ctx, run.Target.Etcd, &run.Observation, confirmed)
+func (r *execution) RecordEvidence(ctx context.Context, run *engine.Run, change evidence.Change) error {
+	return r.recordEvidence(ctx, run.Target.Etcd, &run.Observation, change)
 }
 
 // recordEvidence records what a quorum confirms about the data.
-func (r *Reconciler) recordEvidence(ctx context.Context, etcd *druidv1alpha1.Etcd, o *etcdcluster.Observation, confirmed *state.Evidence) error {
-	_, err := r.record(ctx, etcd, o, "the revision and the voting members", func(s *state.State) { s.Evidence = confirmed })
+func (r *Reconciler) recordEvidence(ctx context.Context, etcd *druidv1alpha1.Etcd, o *etcdcluster.Observation, change evidence.Change) error {
+	_, err := r.record(ctx, etcd, o, "the revision and the voting members", change.Apply)
 
 	return err
 }
