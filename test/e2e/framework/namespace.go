@@ -28,15 +28,12 @@ type TestNamespace struct {
 	Name string
 }
 
-// NamespacePrefix begins the names of the namespaces of all tests.
-const NamespacePrefix = "e2e-"
-
 // NewNamespace creates a namespace for the running test. If the test succeeds, the cleanup deletes the namespace and
 // everything in it. If the test fails, the cleanup prints a report and keeps the namespace.
 func (f *Framework) NewNamespace(ctx context.Context, name string) *TestNamespace {
 	GinkgoHelper()
 
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: NamespacePrefix + name + "-"}}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-" + name + "-"}}
 	Expect(f.Client.Create(ctx, namespace)).To(Succeed())
 
 	ns := &TestNamespace{Framework: f, Name: namespace.Name}
