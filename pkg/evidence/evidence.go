@@ -27,7 +27,8 @@ type Change struct {
 	// Evidence is the next evidence. Nil: it stays as it is.
 	Evidence *state.Evidence
 	// Incident is the next incident if ChangesIncident is true. Nil: there is none any more.
-	Incident        *state.Incident
+	Incident *state.Incident
+	// ChangesIncident is false if the recorded incident stays as it is.
 	ChangesIncident bool
 }
 
@@ -54,7 +55,7 @@ func ChangeBefore(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.
 // IsEmpty is true if the record stays as it is.
 func (c Change) IsEmpty() bool { return c.Evidence == nil && !c.ChangesIncident }
 
-// Apply changes the record.
+// Apply changes the record, which must not be nil. What the change does not contain stays as it is.
 func (c Change) Apply(s *state.State) {
 	if c.Evidence != nil {
 		s.Evidence = c.Evidence

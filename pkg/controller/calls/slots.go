@@ -61,7 +61,7 @@ type slotRequest struct {
 	wokenAt time.Time
 }
 
-// NewSlots returns a number of free slots.
+// NewSlots returns count free slots. With a count of 0, all objects wait for ever.
 func NewSlots(count int, clock clock.PassiveClock) *Slots {
 	return &Slots{clock: clock, wakeUp: make(chan event.GenericEvent, pendingWakeUps), free: count}
 }

@@ -214,3 +214,13 @@ var _ = Describe("The client of the secrets manager", func() {
 		Expect(acquired).To(BeTrue())
 	})
 })
+
+var _ = DescribeTable("The number of workers that generate keys", func(workers, cpus, expected int) {
+	Expect(etcd.SlotsOf(workers, cpus)).To(Equal(expected))
+},
+	Entry("is one for the default workers and two CPUs", 3, 2, 1),
+	Entry("leaves a third of the workers free", 3, 64, 2),
+	Entry("leaves half of the CPUs free", 30, 8, 4),
+	Entry("is at least one", 1, 1, 1),
+	Entry("is one for a controller without a number of workers", 0, 8, 1),
+)

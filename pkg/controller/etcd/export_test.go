@@ -50,3 +50,6 @@ func NewIssuedClient(c client.Client) client.Client { return &issuedClient{Clien
 
 // ManifestsOf is manifestsOf.
 var ManifestsOf = manifestsOf
+
+// SlotsOf is slotsOf.
+var SlotsOf = slotsOf
