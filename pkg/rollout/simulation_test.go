@@ -119,7 +119,7 @@ func (s *seed) sorted() []*member {
 
 // waits is what package target decides.
 func (s *seed) waits(m *member) string {
-	if m.own || m.Suspended || m.Defaults == s.defaults || !m.requested && !m.Update.IsUnfinished() {
+	if m.own || m.Suspended || m.Defaults == s.defaults || !m.requested && (!m.Update.IsUnfinished() || m.Update.To != m.Defaults) {
 		return ""
 	}
 

@@ -61,13 +61,19 @@ func limit(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, config Config, n
 // continueDelayed returns what an accepted generation is rendered with. If newer defaults waited for a slot, or an update to earlier ones has not passed, it
 // gets the newest defaults within the limits.
 func continueDelayed(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, config Config, recorded *state.Accepted) acceptance {
-	if !recorded.Delayed && (config.Rollout == nil || !o.State.Rollout.IsUnfinished()) {
+	if !recorded.Delayed && (config.Rollout == nil || !isUpdatingTo(rollout.Fingerprint(etcd.Spec, *recorded), o.State.Rollout)) {
 		return acceptance{accepted: recorded}
 	}
 	newest := *recorded
 	newest.Defaults, newest.EtcdVersion = config.Defaults, versionFor(etcd, o, config)
 
 	return limit(etcd, o, config, newest)
+}
+
+// isUpdatingTo is true if the update to the defaults with a fingerprint has not passed. A version of the operator without limits does not know updates, and
+// keeps their record. If it returns to earlier defaults, the update has ended.
+func isUpdatingTo(fingerprint string, recorded *state.Rollout) bool {
+	return recorded.IsUnfinished() && recorded.To == fingerprint
 }
 
 // areMembersReady is true if all pods that the StatefulSet wants are ready. Otherwise the Etcd is no canary.

@@ -56,6 +56,13 @@ var _ = Describe("New defaults of the operator", func() {
 
 		return *t.Waits
 	}
+	// updatingTo records an update to the defaults of a tag that began, with a version of etcd.
+	updatingTo := func(tag, version string) func(*etcdcluster.Observation) {
+		return func(o *etcdcluster.Observation) {
+			accepted := state.Accepted{Defaults: limited(tag).Defaults, EtcdVersion: version}
+			o.State.Rollout = &state.Rollout{Change: state.Change{From: "w4:v0,b4:v0@0", To: rollout.Fingerprint(fixture.Etcd().Spec, accepted)}}
+		}
+	}
 	granted := func(isCanary bool) func(*etcdcluster.Observation) {
 		return func(o *etcdcluster.Observation) {
 			o.RolloutGrant = &state.Rollout{Change: change(), Canary: isCanary}
@@ -92,8 +99,9 @@ var _ = Describe("New defaults of the operator", func() {
 		Entry("not with externally managed members", ran(), "w4:v2", false, false, request, func(etcd *druidv1alpha1.Etcd) {
 			etcd.Spec.ExternallyManagedMemberAddresses = []string{"192.0.2.1"}
 		}),
-		Entry("although an earlier update has not passed, which follows the newest defaults", ran(func(o *etcdcluster.Observation) { o.State.Rollout = &state.Rollout{} }), "w4:v1", true, false, generation(1)),
-		Entry("not after an update has passed", ran(func(o *etcdcluster.Observation) { o.State.Rollout = &state.Rollout{PassedAt: now} }), "w4:v1", false, false, generation(1)),
+		Entry("although an earlier update has not passed, which follows the newest defaults", ran(updatingTo("v1", "3.4")), "w4:v1", true, false, generation(1)),
+		Entry("not after a version without limits ended the update with earlier defaults", ran(updatingTo("v2", "3.4")), "w4:v1", false, false, generation(1)),
+		Entry("not after an update has passed", ran(updatingTo("v1", "3.4"), func(o *etcdcluster.Observation) { o.State.Rollout.PassedAt = now }), "w4:v1", false, false, generation(1)),
 	)
 
 	It("wait together with a newer version of etcd", func() {
@@ -113,7 +121,8 @@ var _ = Describe("New defaults of the operator", func() {
 		c := limited("v1")
 		c.EtcdVersion = "3.5"
 		o := ran(func(o *etcdcluster.Observation) {
-			o.State.Accepted.EtcdVersion, o.State.Rollout = "3.5", &state.Rollout{}
+			o.State.Accepted.EtcdVersion = "3.5"
+			updatingTo("v1", "3.5")(o)
 			Expect(o.State.EtcdVersion).To(Equal("3.4"), "a full snapshot or a member is awaited")
 		})
 		for _, etcd := range []*druidv1alpha1.Etcd{fixture.Etcd(generation(1)), fixture.Etcd(request)} {
