@@ -121,11 +121,14 @@ func (s State) version() int {
 
 // Decode reads the record from the annotations of a ManagedResource. The error says why it cannot be read, and what to do: nothing may be
 // decided then. Only the record of the store has an error of its own, since a user edits it. Annotations of operators that had no version
-// are read if there is no record.
+// are read if there is no record. They replace a part of the record if such an operator has rendered the Etcd after a rollback.
 func Decode(annotations map[string]string) (State, error) {
 	s, err := decode(annotations[druidv1alpha1.ManagedResourceAnnotationState])
-	if annotations[druidv1alpha1.ManagedResourceAnnotationState] == "" {
+	switch {
+	case annotations[druidv1alpha1.ManagedResourceAnnotationState] == "":
 		s = decodeUnversioned(annotations)
+	case annotations[unversionedAccepted] != "" && err == nil:
+		s = s.afterRollback(decodeUnversioned(annotations))
 	}
 	store, storeErr := ParseStore(annotations[druidv1alpha1.ManagedResourceAnnotationStore])
 	if storeErr != nil {

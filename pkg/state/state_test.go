@@ -6,6 +6,7 @@ package state_test
 
 import (
 	"encoding/json"
+	"maps"
 	"reflect"
 	"strings"
 	"time"
@@ -229,7 +230,35 @@ var _ = Describe("The record on the ManagedResource", func() {
 			Expect(state.Decode(updated)).To(Equal(complete()))
 		})
 
-		It("is ignored if there is a newer record", func() {
+		It("replaces what it knows in the record if it has rendered the Etcd after a rollback", func() {
+			recorded := state.State{
+				Accepted: &state.Accepted{Generation: 2, Defaults: state.Defaults{PlannedDefragmentation: true}, Delayed: true}, Replicas: new(int32(1)),
+				Size: 1, Started: 1, PodSize: 3, Restore: state.RestoreStart, EtcdVersion: "3.4",
+				Evidence: &state.Evidence{HighestRevision: 7}, Rollout: &state.Rollout{Canary: true},
+			}
+			annotations, err := recorded.Encode()
+			Expect(err).NotTo(HaveOccurred())
+			maps.Copy(annotations, unversioned)
+			expected := complete()
+			expected.Started, expected.EtcdVersion, expected.Evidence = 3, "3.4", &state.Evidence{HighestRevision: 7}
+			Expect(state.Decode(annotations)).To(Equal(expected))
+
+			updated, err := state.Update(annotations, func(*state.State) {})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(updated).To(HaveLen(2))
+			Expect(state.Decode(updated)).To(Equal(expected))
+		})
+
+		It("keeps the final snapshot of a cluster that stayed stopped", func() {
+			annotations, err := state.State{Replicas: new(int32(0)), FinalSnapshot: &state.FinalSnapshot{Generation: 2}}.Encode()
+			Expect(err).NotTo(HaveOccurred())
+			annotations[prefix+"defaults"], annotations[prefix+"replicas"] = unversioned[prefix+"defaults"], "0"
+			Expect(state.Decode(annotations)).To(HaveField("FinalSnapshot", Equal(&state.FinalSnapshot{Generation: 2})))
+			annotations[prefix+"replicas"] = "1"
+			Expect(state.Decode(annotations)).To(HaveField("FinalSnapshot", BeNil()))
+		})
+
+		It("is ignored if there is a newer record and it has rendered nothing", func() {
 			Expect(state.Decode(map[string]string{prefix + "state": `{"version":1,"size":3}`, prefix + "size": "5", prefix + "restore": "join"})).To(Equal(state.State{Size: 3}))
 		})
 

@@ -5,6 +5,7 @@
 package state
 
 import (
+	"cmp"
 	"encoding/json"
 	"strconv"
 	"strings"
@@ -65,6 +66,22 @@ func decodeUnversioned(annotations map[string]string) State {
 			s.HandBack = generation
 		}
 	}
+
+	return s
+}
+
+// afterRollback returns the record after an operator without a version of it has rendered the Etcd. Such an operator writes its annotations next to the
+// record. This operator removes them with each write of the record. They are therefore newer. The version of etcd stays, since it is never downgraded.
+func (s State) afterRollback(rendered State) State {
+	if isStopped := func(r State) bool { return r.Replicas != nil && *r.Replicas == 0 }; rendered.FinalSnapshot == nil && isStopped(s) && isStopped(rendered) {
+		rendered.FinalSnapshot = s.FinalSnapshot // no member has run since
+	}
+	s.Accepted, s.Replicas, s.TLS, s.Rotation = rendered.Accepted, rendered.Replicas, rendered.TLS, rendered.Rotation
+	s.Restore, s.FinalSnapshot, s.HandBack = rendered.Restore, rendered.FinalSnapshot, rendered.HandBack
+	s.Size, s.InitialClusterToken = cmp.Or(rendered.Size, s.Size), cmp.Or(rendered.InitialClusterToken, s.InitialClusterToken)
+	s.Started = max(s.Started, rendered.Size) // it may have added members
+	s.Rollout = nil                           // the update to newer defaults has ended
+	s.PodSize = 0                             // its pod template does not depend on it
 
 	return s
 }
