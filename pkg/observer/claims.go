@@ -27,7 +27,7 @@ const largestSize = 7
 // readClaims reads the claims of the members by exact name: main-etcd-main-x-0 is another Etcd's, whatever its beginning.
 func (r *reader) readClaims(ctx context.Context, request Request) {
 	list := &corev1.PersistentVolumeClaimList{}
-	if err := r.Reader.List(ctx, list, r.labelled()...); err != nil {
+	if err := r.Reader.List(ctx, list, r.shared()...); err != nil {
 		r.failed(etcdcluster.SectionClaims, err)
 
 		return

@@ -19,7 +19,7 @@ import (
 // readLeases reads the leases of members and snapshots.
 func (r *reader) readLeases(ctx context.Context) {
 	list := &coordinationv1.LeaseList{}
-	if err := r.Reader.List(ctx, list, r.labelled()...); err != nil {
+	if err := r.Reader.List(ctx, list, r.shared()...); err != nil {
 		r.failed(etcdcluster.SectionLeases, err)
 
 		return

@@ -209,6 +209,11 @@ func (r *reader) key(name string) client.ObjectKey {
 	return client.ObjectKey{Namespace: r.etcd.Namespace, Name: name}
 }
 
+// shared returns the options of labelled without copies of the objects. They belong to the cache. Do not change them.
+func (r *reader) shared() []client.ListOption {
+	return append(r.labelled(), client.UnsafeDisableDeepCopy)
+}
+
 func (r *reader) labelled() []client.ListOption {
 	return []client.ListOption{client.InNamespace(r.etcd.Namespace), client.MatchingLabels(helper.DefaultLabels(r.etcd))}
 }

@@ -27,7 +27,7 @@ const configChecksumAnnotation = "checksum/etcd-configmap"
 // readPods reads the members' pods. Pods of Jobs carry the labels of the Etcd too, so that the name decides.
 func (r *reader) readPods(ctx context.Context) {
 	list := &corev1.PodList{}
-	if err := r.Reader.List(ctx, list, r.labelled()...); err != nil {
+	if err := r.Reader.List(ctx, list, r.shared()...); err != nil {
 		r.failed(etcdcluster.SectionPods, err)
 
 		return
