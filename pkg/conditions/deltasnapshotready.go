@@ -55,6 +55,19 @@ func DeltaSnapshotReady(in Input) *druidv1alpha1.Condition {
 	}
 }
 
+// DeltaSnapshotLateAt returns when DeltaSnapshotReady changes at the earliest if the sidecar records no other delta snapshot. Zero: it does not change.
+func DeltaSnapshotLateAt(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) time.Time {
+	lease, period := o.DeltaSnapshotLease, helper.DeltaSnapshotPeriod(etcd)
+	switch {
+	case !helper.IsStoreConfigured(etcd) || !helper.TakesDeltaSnapshots(etcd):
+		return time.Time{}
+	case lease.RenewTime.IsZero():
+		return lease.CreationTime.Add(3*period + deltaSlack)
+	default:
+		return lease.RenewTime.Add(2*period + deltaSlack)
+	}
+}
+
 // lostRevisionInStore returns that the store still has snapshots with the revisions that were lost in a rollback which a user has accepted. The
 // sidecar has written that revision into a Lease that was empty. Empty: the store may not have such snapshots.
 func (in Input) lostRevisionInStore(lease etcdcluster.Lease) string {

@@ -31,6 +31,11 @@ type Client interface {
 	// Ordinal and Endpoint. A member without a leader responds too: it is not healthy, and Error states the cause. The
 	// returned error has ErrUnreachable in its chain, or states what the member rejected.
 	Status(ctx context.Context) (etcdcluster.EndpointStatus, []etcdcluster.Alarm, error)
+	// Read completes a linearizable read, which needs a leader and a quorum, and returns the header of the response. It is zero if etcd denies
+	// permission, which the member decides after the read. Errors as for Status.
+	Read(ctx context.Context) (ResponseHeader, error)
+	// EndpointStatus is Status without the linearizable read, and therefore one request. Healthy is false and QuorumRevision is 0.
+	EndpointStatus(ctx context.Context) (etcdcluster.EndpointStatus, []etcdcluster.Alarm, error)
 	// MemberList returns the member list of the cluster. Members of etcd 3.5 and newer use a quorum read. Older members do
 	// not. Learners of any version reject the call. Errors as for Status.
 	MemberList(ctx context.Context) ([]etcdcluster.ListedMember, error)
@@ -80,6 +85,16 @@ type Client interface {
 	// Defragment returns unused space of the database to the file system. The member does not serve client requests meanwhile.
 	// Only the context limits the call, not the timeout of the Connector. Errors as for Status.
 	Defragment(ctx context.Context) error
+}
+
+// ResponseHeader is what each response of a member contains.
+type ResponseHeader struct {
+	// ClusterID and MemberID are the IDs in etcd.
+	ClusterID, MemberID uint64
+	// RaftTerm is the term. Each new leader increases it.
+	RaftTerm uint64
+	// Revision is the revision of the store.
+	Revision int64
 }
 
 // Connector creates Clients.

@@ -48,17 +48,29 @@ var _ Client = (*member)(nil)
 func (m *member) Status(ctx context.Context) (etcdcluster.EndpointStatus, []etcdcluster.Alarm, error) {
 	ctx, cancel := context.WithTimeout(ctx, m.callTimeout)
 	defer cancel()
+	status, alarms, err := m.EndpointStatus(ctx)
+	if err != nil {
+		return status, nil, err
+	}
+	if status.QuorumRevision, err = m.checkHealth(ctx, status); err != nil {
+		status.Error = err.Error()
+	} else {
+		status.Healthy = true
+	}
+
+	return status, alarms, nil
+}
+
+// EndpointStatus implements Client.
+func (m *member) EndpointStatus(ctx context.Context) (etcdcluster.EndpointStatus, []etcdcluster.Alarm, error) {
+	ctx, cancel := context.WithTimeout(ctx, m.callTimeout)
+	defer cancel()
 	// Not clientv3's Status: it opens a connection for each call.
 	response, err := etcdserverpb.NewMaintenanceClient(m.etcd.ActiveConnection()).Status(ctx, &etcdserverpb.StatusRequest{})
 	if err != nil {
 		return etcdcluster.EndpointStatus{}, nil, explain("status", err)
 	}
 	status := statusFor(response)
-	if status.QuorumRevision, err = m.checkHealth(ctx, status); err != nil {
-		status.Error = err.Error()
-	} else {
-		status.Healthy = true
-	}
 
 	return status, alarmsFor(status.Errors), nil
 }
@@ -94,17 +106,20 @@ func (m *member) checkHealth(ctx context.Context, status etcdcluster.EndpointSta
 	return m.quorumRevision(ctx)
 }
 
-// read completes a linearizable read of a key that no client writes, and returns the revision of the response. 0 without an
-// error: the member denies permission, which it decides after the read.
-func (m *member) read(ctx context.Context) (int64, error) {
+// Read implements Client. It reads a key that no client writes.
+func (m *member) Read(ctx context.Context) (ResponseHeader, error) {
+	ctx, cancel := context.WithTimeout(ctx, m.callTimeout)
+	defer cancel()
 	response, err := m.etcd.Get(ctx, "health", clientv3.WithCountOnly())
 	switch {
 	case err == nil:
-		return response.Header.GetRevision(), nil
+		header := response.Header
+
+		return ResponseHeader{ClusterID: header.GetClusterId(), MemberID: header.GetMemberId(), RaftTerm: header.GetRaftTerm(), Revision: header.GetRevision()}, nil
 	case errors.Is(err, rpctypes.ErrPermissionDenied), errors.Is(err, rpctypes.ErrUserEmpty):
-		return 0, nil
+		return ResponseHeader{}, nil
 	default:
-		return 0, explain("linearizable read", err)
+		return ResponseHeader{}, explain("linearizable read", err)
 	}
 }
 
@@ -118,9 +133,9 @@ func (m *member) Revision(ctx context.Context) (int64, error) {
 
 // quorumRevision returns the revision of a linearizable read.
 func (m *member) quorumRevision(ctx context.Context) (int64, error) {
-	revision, err := m.read(ctx)
-	if err != nil || revision > 0 {
-		return revision, err
+	header, err := m.Read(ctx)
+	if err != nil || header.Revision > 0 {
+		return header.Revision, err
 	}
 	// The member has applied all writes that were committed when the read started.
 	response, err := etcdserverpb.NewMaintenanceClient(m.etcd.ActiveConnection()).Status(ctx, &etcdserverpb.StatusRequest{})

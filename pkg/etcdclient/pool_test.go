@@ -59,6 +59,17 @@ var _ = Describe("Pool", func() {
 		Expect(s.ranges[0].Serializable).To(BeFalse())
 	})
 
+	It("returns the status of an endpoint with one request, without a read", func() {
+		s := serve(nil)
+		status, alarms, err := connect(etcdclient.Target{Address: s.address}).EndpointStatus(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(status).To(Equal(etcdcluster.EndpointStatus{
+			Reachable: true, ClusterID: 7, MemberID: 1, LeaderID: 1, Revision: 42, Version: "3.4.34", DBSize: 4096,
+		}))
+		Expect(alarms).To(BeEmpty())
+		Expect(s.ranges).To(BeEmpty())
+	})
+
 	DescribeTable("reports that a member is not healthy",
 		func(change func(*server), reason string) {
 			s := serve(nil)

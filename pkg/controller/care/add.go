@@ -10,6 +10,7 @@ import (
 	"time"
 
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
+	predicateutils "github.com/gardener/gardener/pkg/controllerutils/predicate"
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -37,7 +38,8 @@ const defaultConcurrency = 15
 // Config has the periods and thresholds of the controller.
 type Config struct {
 	// SyncPeriod is the time between two reconciliations without a watch event, plus a random part. A multi-member cluster is
-	// reconciled at least every four seconds, and every two seconds while a member is not ready.
+	// reconciled at least every four seconds, and every two seconds while a member is not ready. Most reconciliations of a healthy cluster without watch
+	// events only probe its members, for at most eight periods and two minutes.
 	SyncPeriod time.Duration
 	// UnknownThreshold is the time since the last renewal of its Lease after which the state of a member is Unknown.
 	UnknownThreshold time.Duration
@@ -72,7 +74,8 @@ type AddOptions struct {
 	Config Config
 	// Observer reads the cluster of one Etcd.
 	Observer Observer
-	// Members connects to members. Nil: a rejection of writes is not ended, and the data of members is not compared.
+	// Members connects to members. Nil: a rejection of writes is not ended, the data of members is not compared, and each reconciliation observes the
+	// whole cluster.
 	Members Members
 	// Clock returns the current time. Nil: the real clock.
 	Clock clock.Clock
@@ -104,9 +107,12 @@ func AddToManager(_ context.Context, mgr manager.Manager, o AddOptions) error {
 }
 
 // add watches the objects that show the health of a cluster. Changes without a watch event, for example a Lease that is not
-// renewed, are detected by the periodic reconciliation.
+// renewed, are detected by the periodic reconciliation. This also detects changes of the record on the ManagedResource.
 func (r *Reconciler) add(mgr manager.Manager, options controller.Options) error {
-	toEtcd := handler.EnqueueRequestsFromMapFunc(queue.EtcdByLabel)
+	enqueue := func(requestsFor handler.MapFunc) handler.EventHandler {
+		return handler.EnqueueRequestsFromMapFunc(r.baselines.recordEvents(requestsFor))
+	}
+	toEtcd := enqueue(queue.EtcdByLabel)
 	return builder.ControllerManagedBy(mgr).
 		Named(ControllerName).
 		WithOptions(options).
@@ -114,8 +120,11 @@ func (r *Reconciler) add(mgr manager.Manager, options controller.Options) error 
 		Watches(&corev1.Pod{}, toEtcd, builder.WithPredicates(isMemberPod())).
 		Watches(&appsv1.StatefulSet{}, toEtcd, builder.WithPredicates(isManaged())).
 		Watches(&coordinationv1.Lease{}, toEtcd, builder.WithPredicates(isManaged(), LeaseContentChanged())).
-		Watches(&resourcesv1alpha1.ManagedResource{}, handler.EnqueueRequestsFromMapFunc(queue.EtcdByManagedResource), builder.WithPredicates(RestoreDrillRecorded())).
+		Watches(&resourcesv1alpha1.ManagedResource{}, enqueue(queue.EtcdByManagedResource), builder.WithPredicates(RestoreDrillRecorded())).
+		Watches(&resourcesv1alpha1.ManagedResource{}, handler.EnqueueRequestsFromMapFunc(r.baselines.discardFor(queue.EtcdByManagedResource)), builder.WithPredicates(
+			predicate.Or(predicateutils.ManagedResourceConditionsChanged(), predicate.AnnotationChangedPredicate{}, predicate.GenerationChangedPredicate{}),
+		)).
 		Watches(&corev1.PersistentVolumeClaim{}, toEtcd, builder.WithPredicates(isManaged())).
-		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.etcdsBySecret)).
+		WatchesMetadata(&corev1.Secret{}, enqueue(r.etcdsBySecret)).
 		Complete(calls.Fair(r, options.MaxConcurrentReconciles, clock.RealClock{}))
 }

@@ -26,16 +26,29 @@ type histories struct {
 func (h *histories) add(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) time.Duration {
 	h.lock.Lock()
 	defer h.lock.Unlock()
-	key := client.ObjectKeyFromObject(etcd)
+	history := h.of(client.ObjectKeyFromObject(etcd))
+	history.Add(now, etcdcluster.LargestInUse(o.Etcd))
+
+	return history.QuotaReachedIn(etcdcluster.QuotaOf(new(helper.Quota(etcd)).Value(), o.Etcd))
+}
+
+// addSize adds the size in bytes that a member reported in a probe.
+func (h *histories) addSize(etcd client.ObjectKey, bytes int64, now time.Time) {
+	h.lock.Lock()
+	defer h.lock.Unlock()
+	h.of(etcd).Add(now, bytes)
+}
+
+// of returns the history of an Etcd. The caller holds the lock.
+func (h *histories) of(etcd client.ObjectKey) *dbsize.History {
 	if h.all == nil {
 		h.all = map[client.ObjectKey]*dbsize.History{}
 	}
-	if h.all[key] == nil {
-		h.all[key] = &dbsize.History{}
+	if h.all[etcd] == nil {
+		h.all[etcd] = &dbsize.History{}
 	}
-	h.all[key].Add(now, etcdcluster.LargestInUse(o.Etcd))
 
-	return h.all[key].QuotaReachedIn(etcdcluster.QuotaOf(new(helper.Quota(etcd)).Value(), o.Etcd))
+	return h.all[etcd]
 }
 
 // drop drops the sizes of an Etcd that does not exist any more.

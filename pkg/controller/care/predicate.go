@@ -68,7 +68,7 @@ func RestoreDrillRecorded() predicate.Predicate {
 func (r *Reconciler) etcdsBySecret(ctx context.Context, secret client.Object) []reconcile.Request {
 	list := &druidv1alpha1.EtcdList{}
 	if err := r.Client.List(ctx, list, client.InNamespace(secret.GetNamespace())); err != nil {
-		return nil // the next reconciliation finds it
+		return nil // the next observation finds it
 	}
 	var requests []reconcile.Request
 	for i := range list.Items {

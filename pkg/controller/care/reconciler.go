@@ -58,7 +58,8 @@ type Reconciler struct {
 	Reader client.Reader
 	// Observer reads the cluster of one Etcd.
 	Observer Observer
-	// Members connects to members. Nil: a rejection of writes is not ended, and the data of members is not compared.
+	// Members connects to members. Nil: a rejection of writes is not ended, the data of members is not compared, and each reconciliation observes the
+	// whole cluster.
 	Members Members
 	// Config has the periods and thresholds.
 	Config Config
@@ -74,25 +75,31 @@ type Reconciler struct {
 	sizes histories
 	// comparisons are the times of the next comparisons of the data of members.
 	comparisons comparisons
+	// baselines are what the last observations of healthy clusters have found.
+	baselines baselines
 }
 
 // Reconcile updates the status of one Etcd:
 //  1. Guards: The Etcd does not exist. The Etcd is being deleted, so that only the etcd controller writes. The operator does
 //     not manage the runtime components. The spec contradicts itself, which the etcd controller reports.
-//  2. Observe the cluster, including the status of the members.
-//  3. Record the revision and the voting members that a quorum has confirmed. Its failure is returned after the status is written.
-//  4. Compare the data of the members if that is due. The same applies to its failure.
-//  5. End a rejection of writes that a restored snapshot contains. The same applies to its failure.
-//  6. Request a defragmentation of the members if one is due.
-//  7. Compute the conditions and the member statuses.
-//  8. Patch the status if something changed, and emit events.
-//  9. Requeue after the period.
+//  2. Probe the members if the last observation found a healthy cluster, and no watch event has arrived since. If they report the same as then, requeue
+//     after the period.
+//  3. Observe the cluster, including the status of the members.
+//  4. Record the revision and the voting members that a quorum has confirmed. Its failure is returned after the status is written.
+//  5. Compare the data of the members if that is due. The same applies to its failure.
+//  6. End a rejection of writes that a restored snapshot contains. The same applies to its failure.
+//  7. Request a defragmentation of the members if one is due.
+//  8. Compute the conditions and the member statuses.
+//  9. Patch the status if something changed, and emit events.
+//
+// 10. Requeue after the period.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	began := r.Clock.Now()
 	stored := &druidv1alpha1.Etcd{}
 	if err := r.Client.Get(ctx, request.NamespacedName, stored); err != nil {
 		if apierrors.IsNotFound(err) {
 			r.sizes.drop(request.NamespacedName)
+			r.baselines.drop(request.NamespacedName)
 			setMetrics(request.NamespacedName, measured{})
 		}
 
@@ -110,6 +117,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if len(errs) > 0 {
 		return reconcile.Result{}, nil
 	}
+	if expected, _ := r.baselines.get(request.NamespacedName); expected != nil && r.probe(ctx, stored, etcd, expected) {
+		return reconcile.Result{RequeueAfter: r.nextAfter(etcd, began)}, nil
+	}
 	if err := r.updateStatus(ctx, stored, etcd); err != nil {
 		if apierrors.IsConflict(err) {
 			return reconcile.Result{RequeueAfter: conflictPause}, nil
@@ -118,10 +128,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 
+	return reconcile.Result{RequeueAfter: r.nextAfter(etcd, began)}, nil
+}
+
+// nextAfter returns the pause after a reconciliation that began at a time.
+func (r *Reconciler) nextAfter(etcd *druidv1alpha1.Etcd, began time.Time) time.Duration {
 	period := r.periodFor(etcd)
 	next := wait.Jitter(period, 0.1) - r.Clock.Now().Sub(began)
 
-	return reconcile.Result{RequeueAfter: max(next, min(period, minPause))}, nil
+	return max(next, min(period, minPause))
 }
 
 // periodFor returns the time between two reconciliations. For most of a minute no watch event reports that a member of a
@@ -144,9 +159,11 @@ func (r *Reconciler) periodFor(etcd *druidv1alpha1.Etcd) time.Duration {
 // meantime, the same observation is written into the new version. Another observation would take seconds while members do not
 // respond.
 func (r *Reconciler) updateStatus(ctx context.Context, stored, etcd *druidv1alpha1.Etcd) error {
+	key, began := client.ObjectKeyFromObject(stored), r.Clock.Now()
+	_, eventsBefore := r.baselines.get(key)
 	observation := r.Observer.Observe(ctx, etcd, observer.Request{QueryEtcd: !helper.IsHibernated(etcd), Events: true, KnownClaims: true})
 	quotaReachedIn := r.sizes.add(etcd, observation, r.Clock.Now())
-	setMetrics(client.ObjectKeyFromObject(stored), measured{
+	setMetrics(key, measured{
 		certificates: conditions.CertificatesInUse(observation), members: etcdcluster.MembersFor(etcd, observation), quotaReachedIn: quotaReachedIn,
 	})
 
@@ -156,16 +173,17 @@ func (r *Reconciler) updateStatus(ctx context.Context, stored, etcd *druidv1alph
 	failure = errors.Join(failure, err)
 
 	// The observation does not apply to another spec: the next reconciliation observes again.
-	isSuperseded := false
+	isSuperseded, isPatched := false, false
 	isRepeated := func(err error) bool { return apierrors.IsConflict(err) && !isSuperseded }
 	current, canonical := stored, etcd
 	err = retry.OnError(retry.DefaultBackoff, isRepeated, func() error {
-		err := r.patchStatus(ctx, current, canonical, observed{Observation: observation, quotaReachedIn: quotaReachedIn, refusal: refusal})
+		var err error
+		isPatched, err = r.patchStatus(ctx, current, canonical, observed{Observation: observation, quotaReachedIn: quotaReachedIn, refusal: refusal})
 		if !apierrors.IsConflict(err) {
 			return err
 		}
 		latest := &druidv1alpha1.Etcd{}
-		if gone := r.Client.Get(ctx, client.ObjectKeyFromObject(stored), latest); gone != nil {
+		if gone := r.Client.Get(ctx, key, latest); gone != nil {
 			return gone
 		}
 		if isSuperseded = latest.UID != stored.UID || latest.Generation != stored.Generation || latest.DeletionTimestamp != nil; !isSuperseded {
@@ -175,6 +193,12 @@ func (r *Reconciler) updateStatus(ctx context.Context, stored, etcd *druidv1alph
 
 		return err
 	})
+
+	var next *baseline
+	if err == nil && failure == nil && refusal == "" && !isPatched {
+		next = r.baselineFor(canonical, observation, began)
+	}
+	r.baselines.set(key, next, eventsBefore)
 
 	return cmp.Or(err, failure)
 }
@@ -187,8 +211,8 @@ type observed struct {
 	refusal        string
 }
 
-// patchStatus patches the status of the stored Etcd if it differs from the observed one.
-func (r *Reconciler) patchStatus(ctx context.Context, stored, etcd *druidv1alpha1.Etcd, o observed) error {
+// patchStatus patches the status of the stored Etcd if it differs from the observed one. It returns whether it does.
+func (r *Reconciler) patchStatus(ctx context.Context, stored, etcd *druidv1alpha1.Etcd, o observed) (bool, error) {
 	updated := stored.DeepCopy()
 	conditions.ForCare(conditions.Input{
 		Etcd:           etcd,
@@ -201,19 +225,19 @@ func (r *Reconciler) patchStatus(ctx context.Context, stored, etcd *druidv1alpha
 	}, &updated.Status)
 	hasVersions := removeVersions(updated.Status.Members, r.prunesVersions.Load())
 	if apiequality.Semantic.DeepEqual(stored.Status, updated.Status) {
-		return nil
+		return false, nil
 	}
 	// The conditions are an atomic list in a merge patch: a patch based on a stale version would undo changes of other clients.
 	patch := client.MergeFromWithOptions(stored, client.MergeFromWithOptimisticLock{})
 	if err := r.Client.Status().Patch(ctx, updated, patch); err != nil {
-		return fmt.Errorf("patching the status: %w", err)
+		return true, fmt.Errorf("patching the status: %w", err)
 	}
 	if hasVersions && !removeVersions(updated.Status.Members, false) {
 		r.prunesVersions.Store(true)
 	}
 	r.emitEvents(stored, updated)
 
-	return nil
+	return true, nil
 }
 
 // removeVersions removes the versions of the members if remove is true. It returns whether there are any afterwards.

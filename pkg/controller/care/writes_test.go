@@ -34,7 +34,11 @@ import (
 type members struct{ *fake.Cluster }
 
 func (m members) Member(ctx context.Context, _ *druidv1alpha1.Etcd, pod etcdcluster.Pod) (etcdclient.Client, error) {
-	return m.Connect(ctx, etcdclient.Target{Address: pod.Name})
+	return m.Connect(ctx, m.target(pod))
+}
+
+func (m members) target(pod etcdcluster.Pod) etcdclient.Target {
+	return etcdclient.Target{Address: pod.Name}
 }
 
 // recordingMembers are members that call onAllow before they accept writes again.

@@ -56,17 +56,40 @@ func (c *client) Status(context.Context) (etcdcluster.EndpointStatus, []etcdclus
 			Reachable: true, MemberID: m.ID, ClusterID: c.cluster.ID, LeaderID: c.cluster.leader, Learner: m.Learner,
 			RaftTerm: c.cluster.term, RaftIndex: firstIndex + uint64(c.cluster.revision), RaftAppliedIndex: firstIndex + uint64(c.cluster.revision) - m.lag, // #nosec G115 -- never negative
 			Revision: c.cluster.revision, Version: cmp.Or(m.version, c.cluster.Version), DBSize: m.size, DBSizeInUse: m.inUse,
-			Healthy: !m.Learner && c.cluster.leader != 0,
+			Healthy: !m.Learner && !m.hung && c.cluster.leader != 0,
 		}
 		if status.Healthy {
 			status.QuorumRevision = status.Revision
 		} else {
-			status.Error = "the member has no leader or is a learner"
+			status.Error = "the member has no leader, is a learner, or does not complete reads"
 		}
 		alarms = slices.Clone(c.cluster.alarms)
 
 		return nil
 	})
+
+	return status, alarms, err
+}
+
+// Read implements etcdclient.Client.
+func (c *client) Read(context.Context) (etcdclient.ResponseHeader, error) {
+	var header etcdclient.ResponseHeader
+	err := c.call(func(m *memberState) error {
+		if m.Learner || m.hung || c.cluster.leader == 0 {
+			return errors.New("linearizable read: the member has no leader, is a learner, or does not complete reads")
+		}
+		header = etcdclient.ResponseHeader{ClusterID: c.cluster.ID, MemberID: m.ID, RaftTerm: c.cluster.term, Revision: c.cluster.revision}
+
+		return nil
+	})
+
+	return header, err
+}
+
+// EndpointStatus implements etcdclient.Client.
+func (c *client) EndpointStatus(ctx context.Context) (etcdcluster.EndpointStatus, []etcdcluster.Alarm, error) {
+	status, alarms, err := c.Status(ctx)
+	status.Healthy, status.QuorumRevision, status.Error = false, 0, ""
 
 	return status, alarms, err
 }

@@ -45,6 +45,8 @@ type memberState struct {
 	etcdcluster.ListedMember
 	address string
 	stopped bool
+	// hung is true if the member completes no linearizable read.
+	hung bool
 	// version of etcd. Empty: that of the cluster.
 	version string
 	// hash of the data, and compacted is the revision up to which the history was removed, if that is not the one of the cluster.
@@ -113,6 +115,9 @@ func (c *Cluster) SetCompacted(id uint64, revision int64) {
 
 // SetLag sets how many entries of the log a member lacks. Members without it lack none.
 func (c *Cluster) SetLag(id, entries uint64) { c.change(func() { c.find(id).lag = entries }) }
+
+// Hang lets a member complete no linearizable read, although it reports its status. This simulates a disk that does not respond.
+func (c *Cluster) Hang(id uint64) { c.change(func() { c.find(id).hung = true }) }
 
 // SetAuth enables or disables the authentication of clients by user and role.
 func (c *Cluster) SetAuth(enabled bool) {

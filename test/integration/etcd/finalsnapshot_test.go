@@ -48,6 +48,12 @@ func (m *singleMember) Status(context.Context) (etcdcluster.EndpointStatus, []et
 
 	return etcdcluster.EndpointStatus{Reachable: true, Healthy: true, MemberID: 1, LeaderID: 1, ClusterID: 1}, alarms, nil
 }
+func (*singleMember) Read(context.Context) (etcdclient.ResponseHeader, error) {
+	return etcdclient.ResponseHeader{MemberID: 1, ClusterID: 1}, nil
+}
+func (m *singleMember) EndpointStatus(ctx context.Context) (etcdcluster.EndpointStatus, []etcdcluster.Alarm, error) {
+	return m.Status(ctx)
+}
 func (*singleMember) MemberList(context.Context) ([]etcdcluster.ListedMember, error) {
 	return []etcdcluster.ListedMember{{ID: 1, Name: "main-0"}}, nil
 }

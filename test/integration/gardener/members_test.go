@@ -45,6 +45,16 @@ func (m *memberClient) Status(ctx context.Context) (etcdcluster.EndpointStatus, 
 	return etcdcluster.EndpointStatus{Reachable: true, Healthy: true, MemberID: 1, LeaderID: 1}, nil, nil
 }
 
+// Read implements etcdclient.Client.
+func (m *memberClient) Read(ctx context.Context) (etcdclient.ResponseHeader, error) {
+	return etcdclient.ResponseHeader{MemberID: 1}, m.handshake(ctx)
+}
+
+// EndpointStatus implements etcdclient.Client.
+func (m *memberClient) EndpointStatus(ctx context.Context) (etcdcluster.EndpointStatus, []etcdcluster.Alarm, error) {
+	return m.Status(ctx)
+}
+
 // MemberList implements etcdclient.Client.
 func (*memberClient) MemberList(context.Context) ([]etcdcluster.ListedMember, error) {
 	return []etcdcluster.ListedMember{{ID: 1}}, nil

@@ -52,7 +52,8 @@ type EtcdControllerConfiguration struct {
 	// Deprecated: accepted without effect; the token is never mounted automatically, and the sidecar alone has one.
 	// +optional
 	DisableEtcdServiceAccountAutomount bool `json:"disableEtcdServiceAccountAutomount,omitempty"`
-	// EtcdStatusSyncPeriod is the interval in which the state of the members is read. Default 15s.
+	// EtcdStatusSyncPeriod is the interval in which the state of the members is read. While nothing changes in a healthy cluster, the operator reads
+	// only what the members respond. It reads everything else in every eighth interval, and at least every two minutes. Default 15s.
 	// +optional
 	EtcdStatusSyncPeriod *metav1.Duration `json:"etcdStatusSyncPeriod,omitempty"`
 	// EtcdMember says when a member without heartbeat counts as unknown and as not ready.
