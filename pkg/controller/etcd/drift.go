@@ -140,9 +140,9 @@ func (r *Reconciler) drifted(ctx context.Context, rendered, live client.Object) 
 }
 
 // isUnchangedByApply finds out by a dry run whether the API server would change the live object if the rendered object was applied.
-// Defaults and admission webhooks may set what the rendering does not. RBAC and ServiceAccounts are not tried, see dryRunFor.
+// Defaults and admission webhooks may set what the rendering does not. RBAC objects and ServiceAccounts have no dry run, see dryRunFor.
 func (r *Reconciler) isUnchangedByApply(ctx context.Context, rendered, live client.Object) (bool, error) {
-	if _, _, tried := dryRunFor(rendered); !tried {
+	if _, _, has := dryRunFor(rendered); !has {
 		return false, nil
 	}
 	kind := rendered.GetObjectKind().GroupVersionKind()

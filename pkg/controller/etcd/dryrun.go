@@ -19,30 +19,29 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 )
 
-// tryRendering asks the API server whether it would create what was rendered, without creating it. What it refuses is
-// the author's mistake and never reaches the ManagedResource, where it would keep every other object from being
-// applied. The API server validates an object before it reports that one of its name exists. Such an object belongs to the Etcd, which
-// checkOwnership makes sure of.
-func (r *Reconciler) tryRendering(ctx context.Context, objects []client.Object) error {
+// dryRun creates the rendered objects in a dry run. If the API server rejects one of them, the spec is invalid, and nothing is written to the
+// ManagedResource. Otherwise gardener-resource-manager would apply no other object either. The API server validates an object before it reports that the name
+// exists. An existing object belongs to the Etcd: checkOwnership has read it.
+func (r *Reconciler) dryRun(ctx context.Context, objects []client.Object) error {
 	for _, obj := range objects {
-		kind, code, tried := dryRunFor(obj)
-		if !tried {
+		kind, code, has := dryRunFor(obj)
+		if !has {
 			continue
 		}
 		err := r.Client.Create(ctx, obj.DeepCopyObject().(client.Object), client.DryRunAll)
 		switch {
 		case err == nil, apierrors.IsAlreadyExists(err):
 		case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
-			return plan.Refused(druidv1alpha1.ErrorCodeInvalidSpec, fmt.Errorf("the API server refuses the %s that the spec leads to: %w", kind, err))
+			return plan.Refused(druidv1alpha1.ErrorCodeInvalidSpec, fmt.Errorf("the API server rejects the %s of this spec: %w", kind, err))
 		default:
-			return plan.Failed(code, fmt.Errorf("trying %s %s: %w", kind, obj.GetName(), err))
+			return plan.Failed(code, fmt.Errorf("dry run of %s %s: %w", kind, obj.GetName(), err))
 		}
 	}
 	return nil
 }
 
-// dryRunFor names the kind of an object that is tried and the code of a failure to do so. RBAC is never tried: the API
-// server would require that the operator has every permission in them.
+// dryRunFor returns the kind of an object, and the error code if its dry run fails. False: the object has no dry run. For RBAC objects, the API server
+// would require that the operator has all permissions in them.
 func dryRunFor(obj client.Object) (string, druidv1alpha1.ErrorCode, bool) {
 	switch o := obj.(type) {
 	case *appsv1.StatefulSet:

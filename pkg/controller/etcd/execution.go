@@ -182,7 +182,7 @@ func (r *execution) write(ctx context.Context, run *engine.Run, desired desiredR
 		if err := r.checkOwnership(ctx, etcd, r.current, run.Rendered.Objects); err != nil {
 			return false, err
 		}
-		if err := r.tryRendering(ctx, run.Rendered.Objects); err != nil {
+		if err := r.dryRun(ctx, run.Rendered.Objects); err != nil {
 			return false, err
 		}
 	}
