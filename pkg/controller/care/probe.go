@@ -219,7 +219,7 @@ func (r *Reconciler) probe(ctx context.Context, stored, etcd *druidv1alpha1.Etcd
 	for i, member := range expected.members {
 		group.Go(func() {
 			began := r.Clock.Now()
-			if !r.probeMember(probing, etcd, expected, member, i == expected.probes%len(expected.members)) {
+			if !r.probeMember(probing, etcd, expected, member, requestsFor(i, len(expected.members), expected.probes)) {
 				isChanged.Store(true)
 				cancel()
 			}
@@ -245,18 +245,32 @@ func (r *Reconciler) areLeasesRenewed(ctx context.Context, etcd *druidv1alpha1.E
 	})
 }
 
-// probeMember is true if a member completes a linearizable read, and reports the same as in the baseline. The endpoint status is a second request. One member
-// in each probe is enough for it, because all members know the alarms. The responses to the reads contain the term, and each new leader increases it.
-func (r *Reconciler) probeMember(ctx context.Context, etcd *druidv1alpha1.Etcd, expected *baseline, member probed, withStatus bool) bool {
+// requests are what a probe requests from a member.
+type requests struct{ read, status bool }
+
+// requestsFor returns what a probe requests from the member with an index. Each member of a multi-member cluster completes a linearizable read. One of them,
+// in rotation, also returns its endpoint status. One is enough, because all members know the alarms. The responses to the reads contain the term, and each new
+// leader increases it. Probes of a single member alternate between the two requests, because the operator cannot repair it while it has a problem.
+func requestsFor(index, members, probes int) requests {
+	if members == 1 {
+		return requests{read: probes%2 == 0, status: probes%2 == 1}
+	}
+
+	return requests{read: true, status: index == probes%members}
+}
+
+// probeMember is true if a member responds to the requests, and reports the same as in the baseline.
+func (r *Reconciler) probeMember(ctx context.Context, etcd *druidv1alpha1.Etcd, expected *baseline, member probed, requested requests) bool {
 	connected, err := r.Members.Member(ctx, etcd, member.pod)
 	if err != nil {
 		return false
 	}
-	header, err := connected.Read(ctx)
-	if err != nil || expected.differs(member.status, header, r.Clock.Now()) {
-		return false
+	if requested.read {
+		if header, err := connected.Read(ctx); err != nil || expected.differs(member.status, header, r.Clock.Now()) {
+			return false
+		}
 	}
-	if !withStatus {
+	if !requested.status {
 		return true
 	}
 	status, alarms, err := connected.EndpointStatus(ctx)

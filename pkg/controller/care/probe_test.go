@@ -147,6 +147,29 @@ var _ = Describe("A healthy cluster", func() {
 		Expect(sees.count).To(Equal(1), "the next observation is due later")
 	})
 
+	DescribeTable("with a single member is probed with one request, a read or its status, of which two find", func(ctx SpecContext, change func()) {
+		cluster.RemoveMember(2)
+		cluster.RemoveMember(3)
+		sees.base.Pods, sees.base.StatefulSet.SpecReplicas = sees.base.Pods[:1], 1
+		sees.base.State.Evidence.Voters = sees.base.State.Evidence.Voters[:1]
+		etcd.Spec.Replicas = 1
+		Expect(c.Update(ctx, etcd)).To(Succeed())
+		reconcileUntilStable(ctx)
+		before := cluster.Calls()
+		reconcileOnce(ctx)
+		reconcileOnce(ctx)
+		Expect(sees.count).To(BeZero())
+		Expect(cluster.Calls() - before).To(Equal(2))
+
+		change()
+		reconcileOnce(ctx)
+		reconcileOnce(ctx)
+		Expect(sees.count).To(BeNumerically(">=", 1))
+	},
+		Entry("an alarm", func() { cluster.Raise(etcdcluster.Alarm{MemberID: 1, Type: "NOSPACE"}) }),
+		Entry("that it completes no read", func() { cluster.Hang(1) }),
+	)
+
 	It("is only probed while clients write", func(ctx SpecContext) {
 		reconcileUntilStable(ctx)
 		Expect(cluster.Write()).To(Succeed())
