@@ -127,8 +127,10 @@ func Decode(annotations map[string]string) (State, error) {
 	switch {
 	case annotations[druidv1alpha1.ManagedResourceAnnotationState] == "":
 		s = decodeUnversioned(annotations)
-	case annotations[unversionedAccepted] != "" && err == nil:
-		s = s.afterRollback(decodeUnversioned(annotations))
+	case err == nil:
+		if rendered := decodeUnversioned(annotations); rendered.Accepted != nil {
+			s = s.afterRollback(rendered)
+		}
 	}
 	store, storeErr := ParseStore(annotations[druidv1alpha1.ManagedResourceAnnotationStore])
 	if storeErr != nil {

@@ -258,6 +258,10 @@ var _ = Describe("The record on the ManagedResource", func() {
 			Expect(state.Decode(annotations)).To(HaveField("FinalSnapshot", BeNil()))
 		})
 
+		It("is ignored if there is a newer record and what it has rendered cannot be read", func() {
+			Expect(state.Decode(map[string]string{prefix + "state": `{"version":1,"size":3}`, prefix + "size": "5", prefix + "defaults": "{"})).To(Equal(state.State{Size: 3}))
+		})
+
 		It("is ignored if there is a newer record and it has rendered nothing", func() {
 			Expect(state.Decode(map[string]string{prefix + "state": `{"version":1,"size":3}`, prefix + "size": "5", prefix + "restore": "join"})).To(Equal(state.State{Size: 3}))
 		})
