@@ -89,10 +89,8 @@ type Reconciler struct {
 //  5. Compare the data of the members if that is due. The same applies to its failure.
 //  6. End a rejection of writes that a restored snapshot contains. The same applies to its failure.
 //  7. Request a defragmentation of the members if one is due.
-//  8. Compute the conditions and the member statuses.
-//  9. Patch the status if something changed, and emit events.
-//
-// 10. Requeue after the period.
+//  8. Compute the conditions and the member statuses, patch the status if something changed, and emit events.
+//  9. Requeue after the period.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	began := r.Clock.Now()
 	stored := &druidv1alpha1.Etcd{}
