@@ -19,8 +19,9 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/framework"
 )
 
-// Every write must succeed within a second. Therefore few members start at once.
-var _ = Describe("The CA rotation", quiet, framework.NeedsSeed("uses the API of Gardener on the seed"), func() {
+// Every write must succeed within a second. Therefore few members start at once. The operator generates many keys, which takes CPU time from the
+// clusters of other tests. The two cases are therefore the last that run in parallel.
+var _ = Describe("The CA rotation", quiet, SpecPriority(-1), framework.NeedsSeed("uses the API of Gardener on the seed"), func() {
 	DescribeTable("interrupts no writes", func(ctx SpecContext, rotations ...*rotation) {
 		ns := seed.NewNamespace(ctx, "rotation")
 		ns.ApplyCluster(ctx, "", nil)

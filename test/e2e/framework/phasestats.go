@@ -19,7 +19,8 @@ const phaseStatsEntry = "workload"
 
 // String returns a row of the table.
 func (s PhaseStats) String() string {
-	row := fmt.Sprintf("%9s %9s %9s %8s %7d %7d %6d %5d  %s", roundForTable(s.WriteGap), roundForTable(s.MembersGap), roundForTable(s.ReadGap), roundForTable(s.Took), s.Writes, s.Reads, s.Failed, s.Lost, s.Phase)
+	row := fmt.Sprintf("%9s %9s %9s %9s %9s %8s %7d %7d %6d %5d  %s", roundForTable(s.WriteGap), roundForTable(s.MembersGap), roundForTable(s.ReadGap),
+		s.GapEnd.Format(time.TimeOnly), roundForTable(s.Stall), roundForTable(s.Took), s.Writes, s.Reads, s.Failed, s.Lost, s.Phase)
 	if s.LastError != "" {
 		row += "; last failure " + s.LastError
 	}
@@ -56,5 +57,5 @@ func PhaseTable(reports types.SpecReports) string {
 		return ""
 	}
 
-	return fmt.Sprintf("%9s %9s %9s %8s %7s %7s %6s %5s  %s\n", "write gap", "by member", "read gap", "took", "writes", "reads", ">1s", "lost", "test: phase") + table.String()
+	return fmt.Sprintf("%9s %9s %9s %9s %9s %8s %7s %7s %6s %5s  %s\n", "write gap", "by member", "read gap", "gap end", "stall", "took", "writes", "reads", ">1s", "lost", "test: phase") + table.String()
 }

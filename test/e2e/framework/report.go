@@ -27,7 +27,8 @@ import (
 const (
 	// reportTimeout bounds the report about a seed that does not respond.
 	reportTimeout = 20 * time.Second
-	logLines      = 25
+	// logLines is the number of lines of each log in a report. Members write up to ten lines for each connection to a peer.
+	logLines = 100
 )
 
 // State returns the conditions of the Etcds and the state of their pods in a few lines. It never fails. If it cannot read

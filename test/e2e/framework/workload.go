@@ -30,8 +30,11 @@ const (
 	// workloadTimeout bounds an operation with all its attempts. workloadAttemptTimeout bounds one attempt.
 	workloadTimeout        = time.Second
 	workloadAttemptTimeout = 300 * time.Millisecond
-	// workloadInterval is the time between two operations of a client.
-	workloadInterval = 25 * time.Millisecond
+	// workloadInterval is the time between two operations of a client. With 25 ms, the members of three workloads used most of two cores.
+	// The members of a cluster then waited up to a second for CPU time.
+	workloadInterval = 50 * time.Millisecond
+	// retryInterval is the time between two attempts of an operation, which is the default of the etcd client.
+	retryInterval = 25 * time.Millisecond
 	// dialTimeout bounds a connection attempt, because packets to a partitioned node get no response. The client then
 	// tries another endpoint.
 	dialTimeout = time.Second
@@ -74,6 +77,11 @@ type PhaseStats struct {
 	// WriteGap is the longest time between two acknowledged writes through the Service. MembersGap is the same for the
 	// client that connects to all members. ReadGap is the longest time between two successful reads.
 	WriteGap, MembersGap, ReadGap time.Duration
+	// GapEnd is the end of the longest of these three gaps.
+	GapEnd time.Time
+	// Stall is the longest time by which a timer of the test process was late. The clients are in this process: a gap that is not longer than
+	// the stall says nothing about etcd.
+	Stall time.Duration
 	// Took is the duration of the phase.
 	Took time.Duration
 	// Lost counts the acknowledged writes that etcd does not have. It is zero until the workload has stopped.
@@ -110,6 +118,8 @@ func (ns *TestNamespace) StartWorkloadWith(ctx context.Context, etcd *druidv1alp
 	} {
 		w.done.Go(func() { w.run(ctx, kind, operation) })
 	}
+
+	w.done.Go(func() { w.recordStalls(ctx) })
 
 	DeferCleanup(func() {
 		cancel()
@@ -249,6 +259,10 @@ func (s *PhaseStats) recordGap(kind int, now time.Time) {
 	gap := now.Sub(s.last[kind])
 	s.last[kind] = now
 
+	if gap > max(s.WriteGap, s.MembersGap, s.ReadGap) {
+		s.GapEnd = now
+	}
+
 	for i, longest := range []*time.Duration{&s.WriteGap, &s.MembersGap, &s.ReadGap} {
 		if i == kind {
 			*longest = max(*longest, gap)
@@ -301,6 +315,23 @@ func (w *Workload) run(ctx context.Context, kind int, operation func(context.Con
 	}
 }
 
+// recordStalls records how late the timers of this process are until the context ends.
+func (w *Workload) recordStalls(ctx context.Context) {
+	for ctx.Err() == nil {
+		start := time.Now()
+
+		select {
+		case <-ctx.Done():
+		case <-time.After(retryInterval):
+		}
+
+		w.lock.Lock()
+		stats := w.phases[len(w.phases)-1]
+		stats.Stall = max(stats.Stall, time.Since(start)-retryInterval)
+		w.lock.Unlock()
+	}
+}
+
 func (w *Workload) record(kind int, err error) {
 	w.lock.Lock()
 	defer w.lock.Unlock()
@@ -337,9 +368,9 @@ func (*Workload) retry(ctx context.Context, operation func(context.Context) erro
 			return err
 		}
 
-		select { // the retry interval of the etcd client
+		select {
 		case <-ctx.Done():
-		case <-time.After(workloadInterval):
+		case <-time.After(retryInterval):
 		}
 	}
 }
