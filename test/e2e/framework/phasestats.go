@@ -17,6 +17,48 @@ import (
 // process that prints the table.
 const phaseStatsEntry = "workload"
 
+// PhaseStats are the figures of a workload for one phase of a test.
+type PhaseStats struct {
+	// Phase is the name of the phase.
+	Phase string
+	// Writes counts the acknowledged writes, Reads the successful reads.
+	Writes, Reads int
+	// Failed counts the operations that did not succeed within a second, with all their retries.
+	Failed int
+	// LastError is the error of the last failed operation. Empty means none.
+	LastError string
+	// WriteGap is the longest time between two acknowledged writes through the Service. MembersGap is the same for the
+	// client that connects to all members. ReadGap is the longest time between two successful reads.
+	WriteGap, MembersGap, ReadGap time.Duration
+	// GapEnd is the end of the longest of these three gaps.
+	GapEnd time.Time
+	// Stall is the longest time by which a timer of the test process was late. The clients are in this process: a gap that is not longer than
+	// the stall says nothing about etcd.
+	Stall time.Duration
+	// Took is the duration of the phase.
+	Took time.Duration
+	// Lost counts the acknowledged writes that etcd does not have. It is zero until the workload has stopped.
+	Lost int
+
+	start time.Time
+	last  [3]time.Time
+}
+
+func (s *PhaseStats) recordGap(kind int, now time.Time) {
+	gap := now.Sub(s.last[kind])
+	s.last[kind] = now
+
+	if gap > max(s.WriteGap, s.MembersGap, s.ReadGap) {
+		s.GapEnd = now
+	}
+
+	for i, longest := range []*time.Duration{&s.WriteGap, &s.MembersGap, &s.ReadGap} {
+		if i == kind {
+			*longest = max(*longest, gap)
+		}
+	}
+}
+
 // String returns a row of the table.
 func (s PhaseStats) String() string {
 	row := fmt.Sprintf("%9s %9s %9s %9s %9s %8s %7d %7d %6d %5d  %s", roundForTable(s.WriteGap), roundForTable(s.MembersGap), roundForTable(s.ReadGap),

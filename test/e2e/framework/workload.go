@@ -30,8 +30,8 @@ const (
 	// workloadTimeout bounds an operation with all its attempts. workloadAttemptTimeout bounds one attempt.
 	workloadTimeout        = time.Second
 	workloadAttemptTimeout = 300 * time.Millisecond
-	// workloadInterval is the time between two operations of a client. With 25 ms, the members of three workloads used most of two cores.
-	// The members of a cluster then waited up to a second for CPU time.
+	// workloadInterval is the time between two operations of a client. The requests of three workloads take CPU time from members that
+	// start on the same two cores.
 	workloadInterval = 50 * time.Millisecond
 	// retryInterval is the time between two attempts of an operation, which is the default of the etcd client.
 	retryInterval = 25 * time.Millisecond
@@ -62,33 +62,6 @@ type Workload struct {
 	newest  string
 	missing []string // acknowledged keys that a later read did not return
 	phases  []*PhaseStats
-}
-
-// PhaseStats are the figures of a workload for one phase of a test.
-type PhaseStats struct {
-	// Phase is the name of the phase.
-	Phase string
-	// Writes counts the acknowledged writes, Reads the successful reads.
-	Writes, Reads int
-	// Failed counts the operations that did not succeed within a second, with all their retries.
-	Failed int
-	// LastError is the error of the last failed operation. Empty means none.
-	LastError string
-	// WriteGap is the longest time between two acknowledged writes through the Service. MembersGap is the same for the
-	// client that connects to all members. ReadGap is the longest time between two successful reads.
-	WriteGap, MembersGap, ReadGap time.Duration
-	// GapEnd is the end of the longest of these three gaps.
-	GapEnd time.Time
-	// Stall is the longest time by which a timer of the test process was late. The clients are in this process: a gap that is not longer than
-	// the stall says nothing about etcd.
-	Stall time.Duration
-	// Took is the duration of the phase.
-	Took time.Duration
-	// Lost counts the acknowledged writes that etcd does not have. It is zero until the workload has stopped.
-	Lost int
-
-	start time.Time
-	last  [3]time.Time
 }
 
 // StartWorkload starts a workload on a healthy Etcd with the credentials of the connection Secret. Phase is the name of its
@@ -252,21 +225,6 @@ func (w *Workload) endPhase(now time.Time) {
 
 	for kind := range stats.last {
 		stats.recordGap(kind, now)
-	}
-}
-
-func (s *PhaseStats) recordGap(kind int, now time.Time) {
-	gap := now.Sub(s.last[kind])
-	s.last[kind] = now
-
-	if gap > max(s.WriteGap, s.MembersGap, s.ReadGap) {
-		s.GapEnd = now
-	}
-
-	for i, longest := range []*time.Duration{&s.WriteGap, &s.MembersGap, &s.ReadGap} {
-		if i == kind {
-			*longest = max(*longest, gap)
-		}
 	}
 }
 
