@@ -34,10 +34,14 @@ const (
 	endpointVariable, seedVariable = "LINEARIZABILITY_ENDPOINT", "LINEARIZABILITY_SEED"
 	// sampleVariable names the sample that TestHistory checks.
 	sampleVariable = "LINEARIZABILITY_SAMPLE"
+	// recording is the message when etcd has acknowledged the first write.
+	recording = "etcd has acknowledged the first write"
 	// recorded is the message after all clients have stopped.
 	recorded = "all clients have stopped"
 	// checkTimeout limits the search for a linearization. A history that needs longer has an unknown result, which is a failure.
 	checkTimeout = 5 * time.Minute
+	// startTimeout limits the start of etcd in TestRecording.
+	startTimeout = 30 * time.Second
 )
 
 // TestMain runs TestHistory alone if a variable selects its history, and all other tests otherwise.
@@ -53,8 +57,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestHistory records a history until a line arrives on the standard input. When no client sends requests any more, it logs recorded. The next line
-// contains copies of the data directories of the members, separated by spaces. Their write-ahead logs show the requests that etcd has persisted.
+// TestHistory records a history until a line arrives on the standard input. It logs recording when the cluster may be disturbed. When no client sends
+// requests any more, it logs recorded. The next line contains copies of the data directories of the members, separated by spaces. Their
+// write-ahead logs show the requests that etcd has persisted.
 func TestHistory(t *testing.T) {
 	if sample := os.Getenv(sampleVariable); sample != "" {
 		check(t, samples[sample]())
@@ -73,6 +78,7 @@ func TestHistory(t *testing.T) {
 	}()
 	reports, err := linearizability.Record(ctx, linearizability.Load{
 		Endpoint: os.Getenv(endpointVariable), Seed: seed, Clients: 4, Keys: 5, Pause: 50 * time.Millisecond, Timeout: time.Second,
+		Begun: func() { t.Log(recording) },
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -32,6 +32,9 @@ type Load struct {
 	Pause time.Duration
 	// Timeout limits a request. The result of a request that takes longer is unknown.
 	Timeout time.Duration
+	// Begun is called when etcd has acknowledged the first write. Until then, nothing may disturb the cluster: the result of the first write must be
+	// known. Nil: nothing is called.
+	Begun func()
 }
 
 // Record sends requests until the context ends, and returns the reports of all clients. The cluster must be empty and healthy at the beginning: the
@@ -54,6 +57,9 @@ func Record(ctx context.Context, load Load) ([]report.ClientReport, error) {
 	}
 	if first.Header.Revision != 2 {
 		return nil, fmt.Errorf("the first write has the revision %d: the cluster was not empty", first.Header.Revision)
+	}
+	if load.Begun != nil {
+		load.Begun()
 	}
 
 	watchContext, stopWatch := context.WithCancel(context.WithoutCancel(ctx))

@@ -39,7 +39,8 @@ type History struct {
 	output  *gbytes.Buffer
 }
 
-// RecordHistory starts clients of an empty and healthy Etcd, which the operator has configured with TLS. They connect through the client Service.
+// RecordHistory starts clients of an empty and healthy Etcd, which the operator has configured with TLS. They connect through the client Service. It
+// returns when etcd has acknowledged the first write, which is sent once: a member that crashed before would fail the test.
 func (ns *TestNamespace) RecordHistory(ctx context.Context, etcd *druidv1alpha1.Etcd, randomSeed int64) *History {
 	GinkgoHelper()
 	requireSeed()
@@ -60,6 +61,7 @@ func (ns *TestNamespace) RecordHistory(ctx context.Context, etcd *druidv1alpha1.
 	DeferCleanup(func() {
 		_ = h.input.Close() // the process ends
 	})
+	h.eventuallySays(ctx, "etcd has acknowledged the first write")
 
 	return h
 }
@@ -72,7 +74,7 @@ func (h *History) ExpectLinearizable(ctx context.Context) {
 	_, err := fmt.Fprintln(h.input)
 	Expect(err).NotTo(HaveOccurred(), string(h.output.Contents()))
 	// A log that is copied before lacks requests that etcd has acknowledged.
-	Eventually(h.output).WithContext(ctx).WithTimeout(ReadyTimeout).Should(gbytes.Say("all clients have stopped"))
+	h.eventuallySays(ctx, "all clients have stopped")
 
 	var directories []string
 
@@ -87,6 +89,12 @@ func (h *History) ExpectLinearizable(ctx context.Context) {
 	Expect(err).NotTo(HaveOccurred(), string(h.output.Contents()))
 	Expect(h.process.Wait()).To(Succeed(), string(h.output.Contents()))
 	AddReportEntry("the history of concurrent clients is linearizable", ReportEntryVisibilityAlways, string(h.output.Contents()))
+}
+
+// eventuallySays waits for a message of the process.
+func (h *History) eventuallySays(ctx context.Context, message string) {
+	GinkgoHelper()
+	Eventually(h.output).WithContext(ctx).WithTimeout(ReadyTimeout).Should(gbytes.Say(message), func() string { return string(h.output.Contents()) })
 }
 
 // copyLog copies the write-ahead log on a volume into a directory with the layout of a data directory, and returns the directory. The copy may be
