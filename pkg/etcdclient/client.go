@@ -82,6 +82,9 @@ type Client interface {
 	// ClusterVersion returns the cluster version, for example 3.5.0. The leader raises it seconds after all members run a newer minor version. It is
 	// empty while the cluster has not decided it. The call uses the HTTP endpoint /version. Errors as for Status.
 	ClusterVersion(ctx context.Context) (string, error)
+	// Health returns nil if the member has a leader, completes a linearizable read, and knows no alarm. It is one request to the HTTP endpoint
+	// /health, with a connection of its own that is closed afterwards. Errors as for Status.
+	Health(ctx context.Context) error
 	// Defragment returns unused space of the database to the file system. The member does not serve client requests meanwhile.
 	// Only the context limits the call, not the timeout of the Connector. Errors as for Status.
 	Defragment(ctx context.Context) error

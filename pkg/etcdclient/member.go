@@ -163,22 +163,15 @@ func (m *member) IsAuthEnabled(ctx context.Context) (bool, error) {
 
 // ClusterVersion implements Client.
 func (m *member) ClusterVersion(ctx context.Context) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, m.callTimeout)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, m.base+"/version", nil)
+	status, body, err := m.get(ctx, "version")
 	if err != nil {
-		return "", fmt.Errorf("version: %w", err)
+		return "", err
 	}
-	response, err := m.http.Do(request)
-	if err != nil {
-		return "", fmt.Errorf("version: %w: %s", ErrUnreachable, truncate(err.Error(), maxTextLength))
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return "", fmt.Errorf("version: the member responds with HTTP status %d", response.StatusCode)
+	if status != http.StatusOK {
+		return "", fmt.Errorf("version: the member responds with HTTP status %d", status)
 	}
 	var versions version.Versions
-	if err := json.NewDecoder(io.LimitReader(response.Body, maxMessageSize)).Decode(&versions); err != nil {
+	if err := json.Unmarshal(body, &versions); err != nil {
 		return "", fmt.Errorf("version: the response is not JSON: %s", truncate(err.Error(), maxTextLength))
 	}
 	if versions.Cluster == "not_decided" {
@@ -186,6 +179,44 @@ func (m *member) ClusterVersion(ctx context.Context) (string, error) {
 	}
 
 	return truncate(versions.Cluster, maxVersionLength), nil
+}
+
+// Health implements Client.
+func (m *member) Health(ctx context.Context) error {
+	status, body, err := m.get(ctx, "health")
+	if err != nil {
+		return err
+	}
+	var reported struct{ Health, Reason string }
+	if err := json.Unmarshal(body, &reported); err != nil {
+		return fmt.Errorf("health: the member responds with HTTP status %d, and not with JSON: %s", status, truncate(err.Error(), maxTextLength))
+	}
+	if status != http.StatusOK || reported.Health != "true" {
+		return fmt.Errorf("health: the member is not healthy: %s", truncate(cmp.Or(reported.Reason, "it states no reason"), maxTextLength))
+	}
+
+	return nil
+}
+
+// get sends a request to an HTTP endpoint, and returns the HTTP status and the body of the response.
+func (m *member) get(ctx context.Context, endpoint string) (int, []byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, m.callTimeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, m.base+"/"+endpoint, nil)
+	if err != nil {
+		return 0, nil, fmt.Errorf("%s: %w", endpoint, err)
+	}
+	response, err := m.http.Do(request)
+	if err != nil {
+		return 0, nil, fmt.Errorf("%s: %w: %s", endpoint, ErrUnreachable, truncate(err.Error(), maxTextLength))
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxMessageSize))
+	if err != nil {
+		return 0, nil, fmt.Errorf("%s: %w: %s", endpoint, ErrUnreachable, truncate(err.Error(), maxTextLength))
+	}
+
+	return response.StatusCode, body, nil
 }
 
 // MemberList implements Client.

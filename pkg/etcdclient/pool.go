@@ -24,6 +24,10 @@ import (
 // idleTimeout is the time after which the Pool closes an unused connection.
 const idleTimeout = 5 * time.Minute
 
+// grpcIdleTimeout is the time after which gRPC closes its connection to a member, and ends the goroutines of it. The next call connects again.
+// Multi-member clusters are probed more often. A healthy single member therefore has no connection most of the time.
+const grpcIdleTimeout = 20 * time.Second
+
 // sweepPeriod is the shortest time between two searches for unused connections. A search reads all connections of the Pool.
 const sweepPeriod = time.Minute
 
@@ -31,13 +35,14 @@ const sweepPeriod = time.Minute
 // it closes the least recently used one.
 const maxConnections = 4096
 
-// Pool is the Connector to real members. It keeps connections open, since a new one costs a TLS handshake and reads three
-// Secrets.
+// Pool is the Connector to real members. It keeps connections open that are used often. For the others, it keeps the credentials and the TLS sessions. A
+// full TLS handshake needs milliseconds of CPU time. Reading the credentials needs requests for three Secrets.
 type Pool struct {
-	callTimeout    time.Duration
-	clock          clock.PassiveClock
-	dialer         Dialer
-	maxConnections int
+	callTimeout     time.Duration
+	clock           clock.PassiveClock
+	dialer          Dialer
+	maxConnections  int
+	grpcIdleTimeout time.Duration
 
 	lock        sync.Mutex
 	connections map[poolKey]*pooled
@@ -67,7 +72,7 @@ func NewPool(callTimeout time.Duration, clock clock.PassiveClock) *Pool {
 
 // NewPoolThrough is NewPool for callers that cannot reach the members by their addresses. dialer opens the connections.
 func NewPoolThrough(dialer Dialer, callTimeout time.Duration, clock clock.PassiveClock) *Pool {
-	return &Pool{dialer: dialer, callTimeout: callTimeout, clock: clock, maxConnections: maxConnections, connections: map[poolKey]*pooled{}}
+	return &Pool{dialer: dialer, callTimeout: callTimeout, clock: clock, maxConnections: maxConnections, grpcIdleTimeout: grpcIdleTimeout, connections: map[poolKey]*pooled{}}
 }
 
 // Connect implements Connector.
@@ -196,6 +201,7 @@ func (p *Pool) dial(ctx context.Context, target Target) (*member, error) {
 			grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return p.dialer(ctx, target.Address) }),
 			grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessageSize)),
 			grpc.WithMaxHeaderListSize(maxHeaderSize),
+			grpc.WithIdleTimeout(p.grpcIdleTimeout),
 		},
 	})
 	if err != nil {
@@ -216,7 +222,7 @@ func (p *Pool) dial(ctx context.Context, target Target) (*member, error) {
 				},
 				TLSHandshakeTimeout: p.callTimeout,
 				TLSClientConfig:     tlsConfig.Clone(),
-				// The calls are rare, and the Pool closes only the connection for gRPC.
+				// The calls are rare, and the Pool closes only the connection for gRPC. A resumed TLS session makes the handshake cheap.
 				DisableKeepAlives:      true,
 				MaxResponseHeaderBytes: maxHeaderSize,
 			},
@@ -236,7 +242,7 @@ func nameOf(target Target) string {
 }
 
 func tlsConfigFor(material TLS) (*tls.Config, error) {
-	config := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: x509.NewCertPool()}
+	config := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: x509.NewCertPool(), ClientSessionCache: tls.NewLRUClientSessionCache(1)}
 	if !config.RootCAs.AppendCertsFromPEM(material.CA) {
 		return nil, errors.New("the CA bundle holds no certificate")
 	}

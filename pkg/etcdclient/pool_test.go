@@ -147,6 +147,48 @@ var _ = Describe("Pool", func() {
 		Expect(err).To(MatchError(etcdclient.ErrUnreachable))
 	})
 
+	DescribeTable("reads the health of a member",
+		func(status int, body, problem string) {
+			mux := http.NewServeMux()
+			mux.HandleFunc("GET /health", func(w http.ResponseWriter, _ *http.Request) {
+				w.WriteHeader(status)
+				_, _ = io.WriteString(w, body)
+			})
+			server := httptest.NewServer(mux)
+			DeferCleanup(server.Close)
+			err := connect(etcdclient.Target{Address: server.Listener.Addr().String(), ServerName: "main-local"}).Health(ctx)
+			if problem == "" {
+				Expect(err).NotTo(HaveOccurred())
+			} else {
+				Expect(err).To(MatchError(ContainSubstring(problem)))
+				Expect(err).NotTo(MatchError(etcdclient.ErrUnreachable))
+			}
+		},
+		Entry("which is healthy", 200, `{"health":"true","reason":""}`, ""),
+		Entry("which etcd 3.4 reports without a reason", 200, `{"health":"true"}`, ""),
+		Entry("which has an alarm", 503, `{"health":"false","reason":"ALARM NOSPACE"}`, "the member is not healthy: ALARM NOSPACE"),
+		Entry("which states no reason", 503, `{"health":"false"}`, "the member is not healthy: it states no reason"),
+		Entry("which contradicts the HTTP status", 503, `{"health":"true"}`, "the member is not healthy"),
+		Entry("which another program reports", 200, `{}`, "the member is not healthy"),
+		Entry("which is not JSON", 502, `bad gateway`, "HTTP status 502"),
+	)
+
+	It("reports an unreachable member when it reads the health", func() {
+		Expect(connect(etcdclient.Target{Address: "127.0.0.1:1"}).Health(ctx)).To(MatchError(etcdclient.ErrUnreachable))
+	})
+
+	It("has no connection to a member that it does not use, and connects again for the next call", func() {
+		pool.SetGRPCIdleTimeout(10 * time.Millisecond)
+		s := serve(nil)
+		client := connect(etcdclient.Target{Address: s.address})
+		for expected := range 3 {
+			_, _, err := client.Status(ctx)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(s.connections.Load()).To(BeEquivalentTo(expected + 1))
+			Eventually(s.closed.Load).Should(BeEquivalentTo(expected + 1))
+		}
+	})
+
 	// The errors are the texts that members of etcd 3.4, 3.5 and 3.6 report. The text form omits fields that are zero.
 	DescribeTable("finds alarms in the errors of a status",
 		func(text string, expected ...etcdcluster.Alarm) {
@@ -523,7 +565,7 @@ var _ = Describe("Pool", func() {
 			requestStatus()
 			requestStatus()
 			Expect(loads).To(Equal(1))
-			Expect(s.connections).To(Equal(1))
+			Expect(s.connections.Load()).To(BeEquivalentTo(1))
 			target.Credentials.Version = "2"
 			requestStatus()
 			Expect(loads).To(Equal(2))
@@ -539,6 +581,25 @@ var _ = Describe("Pool", func() {
 				requestStatus()
 			}
 			Expect(loads).To(Equal(4), "a connection in use is kept")
+		})
+
+		It("resumes the TLS session for the next connection, and presents the certificate of the client with it", func() {
+			ca, loads := newPKI(), 0
+			resumed, names := make(chan bool, 2), make(chan string, 2)
+			server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				resumed <- r.TLS.DidResume
+				names <- r.TLS.PeerCertificates[0].Subject.CommonName
+				_, _ = io.WriteString(w, `{"health":"true"}`)
+			}))
+			server.TLS, server.EnableHTTP2 = ca.serverConfig("main-local"), true // for gRPC
+			server.StartTLS()
+			DeferCleanup(server.Close)
+			client := connect(etcdclient.Target{Address: server.Listener.Addr().String(), ServerName: "main-local", Credentials: ca.credentials("1", &loads)})
+			for _, isResumed := range []bool{false, true} {
+				Expect(client.Health(ctx)).To(Succeed())
+				Expect(resumed).To(Receive(Equal(isResumed)))
+				Expect(names).To(Receive(Equal("client")))
+			}
 		})
 
 		DescribeTable("names the part that cannot be used",

@@ -16,6 +16,7 @@ import (
 	"math/big"
 	"net"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -68,10 +69,12 @@ type server struct {
 	// keys are the keys of the database, sorted.
 	keys []string
 	// compacted is the revision up to which the history was removed.
-	compacted   int64
-	connections int
-	ranges      []*etcdserverpb.RangeRequest
-	linearized  bool
+	compacted int64
+	// connections and closed are the numbers of connections that clients have opened, and that have ended.
+	connections, closed atomic.Int32
+
+	ranges     []*etcdserverpb.RangeRequest
+	linearized bool
 }
 
 // raisedAlarm is an alarm of a member.
@@ -111,8 +114,11 @@ func (counter) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context 
 func (counter) HandleRPC(context.Context, stats.RPCStats)                         {}
 func (counter) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
 func (c counter) HandleConn(_ context.Context, event stats.ConnStats) {
-	if _, begins := event.(*stats.ConnBegin); begins {
-		c.server.connections++
+	switch event.(type) {
+	case *stats.ConnBegin:
+		c.server.connections.Add(1)
+	case *stats.ConnEnd:
+		c.server.closed.Add(1)
 	}
 }
 

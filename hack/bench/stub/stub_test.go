@@ -112,6 +112,7 @@ var _ = Describe("The stub", func() {
 
 			Expect(connected.Revision(ctx)).To(BeNumerically(">", 0))
 			Expect(connected.ClusterVersion(ctx)).To(Equal("3.4.0"))
+			Expect(connected.Health(ctx)).To(Succeed())
 			_, _, err = connected.HashKV(ctx, status.Revision)
 			Expect(err).NotTo(HaveOccurred())
 		},

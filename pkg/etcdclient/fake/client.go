@@ -129,6 +129,17 @@ func (c *client) ClusterVersion(context.Context) (string, error) {
 	return oldest.WithPatch(0).String(), nil
 }
 
+// Health implements etcdclient.Client.
+func (c *client) Health(context.Context) error {
+	return c.call(func(m *memberState) error {
+		if m.hung || c.cluster.leader == 0 || len(c.cluster.alarms) > 0 {
+			return errors.New("health: the member has no leader, does not complete reads, or knows an alarm")
+		}
+
+		return nil
+	})
+}
+
 // MemberList implements etcdclient.Client.
 func (c *client) MemberList(context.Context) ([]etcdcluster.ListedMember, error) {
 	var listed []etcdcluster.ListedMember

@@ -103,6 +103,8 @@ func (*singleMember) UpdatePeerURLs(context.Context, uint64, []string) error {
 // ClusterVersion implements etcdclient.Client.
 func (*singleMember) ClusterVersion(context.Context) (string, error) { return "3.4.0", nil }
 
+func (*singleMember) Health(context.Context) error { return nil }
+
 // IsAuthEnabled implements etcdclient.Client.
 func (*singleMember) IsAuthEnabled(context.Context) (bool, error) { return false, nil }
 

@@ -66,6 +66,8 @@ func (*memberClient) Revision(context.Context) (int64, error) { return 1, nil }
 // ClusterVersion implements etcdclient.Client.
 func (*memberClient) ClusterVersion(context.Context) (string, error) { return "3.4.0", nil }
 
+func (*memberClient) Health(context.Context) error { return nil }
+
 // IsAuthEnabled implements etcdclient.Client.
 func (*memberClient) IsAuthEnabled(context.Context) (bool, error) { return false, nil }
 
