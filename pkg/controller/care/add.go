@@ -39,7 +39,8 @@ const defaultConcurrency = 15
 type Config struct {
 	// SyncPeriod is the time between two reconciliations without a watch event, plus a random part. A multi-member cluster is
 	// reconciled at least every four seconds, and every two seconds while a member is not ready. Most reconciliations of a healthy cluster without watch
-	// events only probe its members, for at most eight periods and two minutes.
+	// events only probe its members, for at most eight periods and two minutes. A healthy single member is probed every four periods or every minute,
+	// whichever is shorter. It is observed again after at most 20 periods and five minutes. A period that is longer applies instead.
 	SyncPeriod time.Duration
 	// UnknownThreshold is the time since the last renewal of its Lease after which the state of a member is Unknown.
 	UnknownThreshold time.Duration
@@ -107,7 +108,7 @@ func AddToManager(_ context.Context, mgr manager.Manager, o AddOptions) error {
 }
 
 // add watches the objects that show the health of a cluster. Changes without a watch event, for example a Lease that is not
-// renewed, are detected by the periodic reconciliation. This also detects changes of the record on the ManagedResource.
+// renewed, are detected by the periodic reconciliation.
 func (r *Reconciler) add(mgr manager.Manager, options controller.Options) error {
 	enqueue := func(requestsFor handler.MapFunc) handler.EventHandler {
 		return handler.EnqueueRequestsFromMapFunc(r.baselines.recordEvents(requestsFor))
@@ -121,7 +122,8 @@ func (r *Reconciler) add(mgr manager.Manager, options controller.Options) error 
 		Watches(&appsv1.StatefulSet{}, toEtcd, builder.WithPredicates(isManaged())).
 		Watches(&coordinationv1.Lease{}, toEtcd, builder.WithPredicates(isManaged(), LeaseContentChanged())).
 		Watches(&resourcesv1alpha1.ManagedResource{}, enqueue(queue.EtcdByManagedResource), builder.WithPredicates(RestoreDrillRecorded())).
-		Watches(&resourcesv1alpha1.ManagedResource{}, handler.EnqueueRequestsFromMapFunc(r.baselines.discardFor(queue.EtcdByManagedResource)), builder.WithPredicates(
+		Watches(&druidv1alpha1.Etcd{}, r.baselines.enqueueLater(queue.Etcd, r.Config.SyncPeriod), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
+		Watches(&resourcesv1alpha1.ManagedResource{}, r.baselines.enqueueLater(queue.EtcdByManagedResource, r.Config.SyncPeriod), builder.WithPredicates(
 			predicate.Or(predicateutils.ManagedResourceConditionsChanged(), predicate.AnnotationChangedPredicate{}, predicate.GenerationChangedPredicate{}),
 		)).
 		Watches(&corev1.PersistentVolumeClaim{}, toEtcd, builder.WithPredicates(isManaged())).

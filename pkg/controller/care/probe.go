@@ -12,7 +12,9 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -26,10 +28,13 @@ import (
 )
 
 const (
-	// observationPeriods is how many sync periods may pass until a healthy cluster is observed again, and maxObservationPeriod the longest time. Some
-	// conditions change without an event, for example when a snapshot is overdue.
+	// observationPeriods is how many sync periods may pass until a healthy multi-member cluster is observed again, and maxObservationPeriod the longest
+	// time. Some conditions change without an event, for example when a snapshot is overdue.
 	observationPeriods   = 8
 	maxObservationPeriod = 2 * time.Minute
+	// singleObservationPeriods and maxSingleObservationPeriod are the same for a single member. A late observation affects no other member.
+	singleObservationPeriods   = 20
+	maxSingleObservationPeriod = evidence.Period
 	// probeTimeout bounds the time of a probe. If it expires, an observation follows, which has its own timeout.
 	probeTimeout = time.Second
 	// slowObservation is the duration of an observation after which the members are not probed. Members that respond slowly would exceed probeTimeout.
@@ -135,12 +140,22 @@ func (b *baselines) recordEvents(requestsFor handler.MapFunc) handler.MapFunc {
 	}
 }
 
-// discardFor returns a function that discards the baselines, and enqueues no Etcd. The next periodic reconciliation observes the cluster.
-func (b *baselines) discardFor(requestsFor handler.MapFunc) handler.MapFunc {
-	return func(ctx context.Context, object client.Object) []reconcile.Request {
-		b.recordEvents(requestsFor)(ctx, object)
+// enqueueLater returns a handler that discards the baselines, and enqueues the Etcds after a time. It ignores
+// creations: a cluster without a baseline is observed in each sync period.
+func (b *baselines) enqueueLater(requestsFor handler.MapFunc, after time.Duration) handler.EventHandler {
+	enqueue := func(ctx context.Context, object client.Object, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		for _, request := range b.recordEvents(requestsFor)(ctx, object) {
+			queue.AddAfter(request, after)
+		}
+	}
 
-		return nil
+	return handler.Funcs{
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			enqueue(ctx, e.ObjectNew, queue)
+		},
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			enqueue(ctx, e.Object, queue)
+		},
 	}
 }
 
@@ -153,7 +168,7 @@ func (r *Reconciler) baselineFor(etcd *druidv1alpha1.Etcd, o etcdcluster.Observa
 	}
 	next := &baseline{
 		resourceVersion: etcd.ResourceVersion,
-		until:           began.Add(min(observationPeriods*r.Config.SyncPeriod, maxObservationPeriod)),
+		until:           began.Add(r.observationPeriodFor(etcd)),
 		quota:           etcdcluster.QuotaOf(new(helper.Quota(etcd)).Value(), o.Etcd),
 	}
 	if late := conditions.DeltaSnapshotLateAt(etcd, o); !late.IsZero() && late.Before(next.until) {
@@ -174,6 +189,15 @@ func (r *Reconciler) baselineFor(etcd *druidv1alpha1.Etcd, o etcdcluster.Observa
 	}
 
 	return next
+}
+
+// observationPeriodFor returns how long a healthy cluster is only probed.
+func (r *Reconciler) observationPeriodFor(etcd *druidv1alpha1.Etcd) time.Duration {
+	if etcd.Spec.Replicas <= 1 {
+		return min(singleObservationPeriods*r.Config.SyncPeriod, maxSingleObservationPeriod)
+	}
+
+	return min(observationPeriods*r.Config.SyncPeriod, maxObservationPeriod)
 }
 
 // isHealthy is true if all members exist, and no condition of this controller reports a problem or is unknown. Conditions that wait for a first snapshot may
@@ -205,7 +229,9 @@ func wasRenewedRecently(o etcdcluster.Observation, now time.Time) bool {
 	})
 }
 
-// probe is true if no observation is due, and the members of an Etcd report the same as in the baseline.
+// probe is true if no observation is due, and the members of an Etcd report the same as in the baseline. Each member of a multi-member cluster completes a
+// linearizable read. One of them, in rotation, also returns its endpoint status. One is enough, because all members know the alarms. The responses to the
+// reads contain the term, and each new leader increases it. See probeSingle for a single member.
 func (r *Reconciler) probe(ctx context.Context, stored, etcd *druidv1alpha1.Etcd, expected *baseline) bool {
 	now := r.Clock.Now()
 	isComparisonDue := r.Config.DataComparisonPeriod > 0 && len(expected.members) > 1 && r.comparisons.isDue(etcd.UID, r.Config.DataComparisonPeriod, false, now)
@@ -219,7 +245,7 @@ func (r *Reconciler) probe(ctx context.Context, stored, etcd *druidv1alpha1.Etcd
 	for i, member := range expected.members {
 		group.Go(func() {
 			began := r.Clock.Now()
-			if !r.probeMember(probing, etcd, expected, member, requestsFor(i, len(expected.members), expected.probes)) {
+			if !r.probeMember(probing, etcd, expected, member, i == expected.probes%len(expected.members)) {
 				isChanged.Store(true)
 				cancel()
 			}
@@ -245,36 +271,36 @@ func (r *Reconciler) areLeasesRenewed(ctx context.Context, etcd *druidv1alpha1.E
 	})
 }
 
-// requests are what a probe requests from a member.
-type requests struct{ read, status bool }
-
-// requestsFor returns what a probe requests from the member with an index. Each member of a multi-member cluster completes a linearizable read. One of them,
-// in rotation, also returns its endpoint status. One is enough, because all members know the alarms. The responses to the reads contain the term, and each new
-// leader increases it. Probes of a single member alternate between the two requests, because the operator cannot repair it while it has a problem.
-func requestsFor(index, members, probes int) requests {
-	if members == 1 {
-		return requests{read: probes%2 == 0, status: probes%2 == 1}
-	}
-
-	return requests{read: true, status: index == probes%members}
-}
-
-// probeMember is true if a member responds to the requests, and reports the same as in the baseline.
-func (r *Reconciler) probeMember(ctx context.Context, etcd *druidv1alpha1.Etcd, expected *baseline, member probed, requested requests) bool {
+// probeMember is true if a member reports the same as in the baseline. For a multi-member cluster, withStatus also requests the endpoint status.
+func (r *Reconciler) probeMember(ctx context.Context, etcd *druidv1alpha1.Etcd, expected *baseline, member probed, withStatus bool) bool {
 	connected, err := r.Members.Member(ctx, etcd, member.pod)
 	if err != nil {
 		return false
 	}
-	if requested.read {
-		if header, err := connected.Read(ctx); err != nil || expected.differs(member.status, header, r.Clock.Now()) {
-			return false
-		}
+	if len(expected.members) == 1 {
+		return r.probeSingle(ctx, etcd, expected, member, connected)
 	}
-	if !requested.status {
-		return true
+	if header, err := connected.Read(ctx); err != nil || expected.differs(member.status, header, r.Clock.Now()) {
+		return false
 	}
+
+	return !withStatus || r.probeStatus(ctx, etcd, expected, member, connected)
+}
+
+// probeSingle is true if the only member reports the same as in the baseline. Its probes alternate between two requests, and both report alarms. The request
+// for its health needs no gRPC connection, and includes a linearizable read. The endpoint status contains the size of the database.
+func (r *Reconciler) probeSingle(ctx context.Context, etcd *druidv1alpha1.Etcd, expected *baseline, member probed, connected etcdclient.Client) bool {
+	if expected.probes%2 == 0 {
+		return connected.Health(ctx) == nil
+	}
+
+	return r.probeStatus(ctx, etcd, expected, member, connected)
+}
+
+// probeStatus is true if the endpoint status of a member is the same as in the baseline.
+func (r *Reconciler) probeStatus(ctx context.Context, etcd *druidv1alpha1.Etcd, expected *baseline, member probed, connected etcdclient.Client) bool {
 	status, alarms, err := connected.EndpointStatus(ctx)
-	if err != nil || len(alarms) > 0 || expected.hasOtherStatus(member.status, status) {
+	if err != nil || len(alarms) > 0 || expected.hasOtherStatus(member.status, status) || expected.isRecordDue(status.Revision, r.Clock.Now()) {
 		return false
 	}
 	r.sizes.addSize(client.ObjectKeyFromObject(etcd), status.DBSizeInUse, r.Clock.Now())
@@ -288,9 +314,13 @@ func (b *baseline) differs(before etcdcluster.EndpointStatus, read etcdclient.Re
 		return false // etcd denies permission
 	}
 	isOther := read.MemberID != before.MemberID || read.ClusterID != before.ClusterID || read.RaftTerm != before.RaftTerm
-	isRecordDue := read.Revision > b.revision && at.Sub(b.recordedAt) >= evidence.Period
 
-	return isOther || read.Revision < before.Revision || isRecordDue
+	return isOther || read.Revision < before.Revision || b.isRecordDue(read.Revision, at)
+}
+
+// isRecordDue is true if a revision must be recorded at a time.
+func (b *baseline) isRecordDue(revision int64, at time.Time) bool {
+	return revision > b.revision && at.Sub(b.recordedAt) >= evidence.Period
 }
 
 // hasOtherStatus is true if an endpoint status shows that a new observation is necessary. The databases become larger while clients write.

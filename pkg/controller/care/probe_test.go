@@ -16,14 +16,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
 	testclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	fakeclient "sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/care"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/queue"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient/fake"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
@@ -147,28 +151,96 @@ var _ = Describe("A healthy cluster", func() {
 		Expect(sees.count).To(Equal(1), "the next observation is due later")
 	})
 
-	DescribeTable("with a single member is probed with one request, a read or its status, of which two find", func(ctx SpecContext, change func()) {
-		cluster.RemoveMember(2)
-		cluster.RemoveMember(3)
-		sees.base.Pods, sees.base.StatefulSet.SpecReplicas = sees.base.Pods[:1], 1
-		sees.base.State.Evidence.Voters = sees.base.State.Evidence.Voters[:1]
-		etcd.Spec.Replicas = 1
-		Expect(c.Update(ctx, etcd)).To(Succeed())
-		reconcileUntilStable(ctx)
-		before := cluster.Calls()
-		reconcileOnce(ctx)
-		reconcileOnce(ctx)
-		Expect(sees.count).To(BeZero())
-		Expect(cluster.Calls() - before).To(Equal(2))
+	Context("with a single member", func() {
+		BeforeEach(func(ctx SpecContext) {
+			cluster.RemoveMember(2)
+			cluster.RemoveMember(3)
+			sees.base.Pods, sees.base.StatefulSet.SpecReplicas = sees.base.Pods[:1], 1
+			sees.base.State.Evidence.Voters = sees.base.State.Evidence.Voters[:1]
+			etcd.Spec.Replicas = 1
+			Expect(c.Update(ctx, etcd)).To(Succeed())
+			lease.Spec.RenewTime = new(metav1.NewMicroTime(clock.Now().Add(2 * time.Hour)))
+			Expect(c.Update(ctx, lease)).To(Succeed())
+		})
 
-		change()
-		reconcileOnce(ctx)
-		reconcileOnce(ctx)
-		Expect(sees.count).To(BeNumerically(">=", 1))
-	},
-		Entry("an alarm", func() { cluster.Raise(etcdcluster.Alarm{MemberID: 1, Type: "NOSPACE"}) }),
-		Entry("that it completes no read", func() { cluster.Hang(1) }),
-	)
+		It("is probed with one request every four periods, and observed every twenty", func(ctx SpecContext) {
+			reconcileUntilStable(ctx)
+			before := cluster.Calls()
+			for passed := time.Duration(0); passed < 20*period; {
+				Expect(sees.count).To(BeZero(), "after %s", passed)
+				result, err := r.Reconcile(ctx, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(etcd)})
+				Expect(err).NotTo(HaveOccurred())
+				Expect(result.RequeueAfter).To(And(BeNumerically(">=", 4*period), BeNumerically("<=", 4*period+4*period/10)))
+				passed += 4 * period
+				clock.Step(4 * period)
+			}
+			Expect(cluster.Calls() - before).To(Equal(5))
+			reconcileOnce(ctx)
+			Expect(sees.count).To(Equal(1))
+		})
+
+		DescribeTable("is reconciled again with a sync period of", func(ctx SpecContext, configured, next time.Duration) {
+			r.Config.SyncPeriod = configured
+			reconcileUntilStable(ctx)
+			result, err := r.Reconcile(ctx, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(etcd)})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(sees.count).To(BeZero())
+			Expect(result.RequeueAfter).To(And(BeNumerically(">=", next), BeNumerically("<=", next+next/10)))
+		},
+			Entry("15 seconds after a minute", 15*time.Second, time.Minute),
+			Entry("half a minute after a minute", 30*time.Second, time.Minute),
+			Entry("five minutes after five minutes", 5*time.Minute, 5*time.Minute),
+		)
+
+		It("is reconciled again after the sync period while it is not healthy", func(ctx SpecContext) {
+			sees.base.Pods[0].Ready = false
+			reconcileUntilStable(ctx)
+			result, err := r.Reconcile(ctx, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(etcd)})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(result.RequeueAfter).To(And(BeNumerically(">=", period), BeNumerically("<=", period+period/10)))
+		})
+
+		It("is reconciled again when an observation is due", func(ctx SpecContext) {
+			reconcileUntilStable(ctx)
+			clock.Step(20*period - period)
+			result, err := r.Reconcile(ctx, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(etcd)})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(sees.count).To(BeZero())
+			Expect(result.RequeueAfter).To(Equal(period))
+		})
+
+		It("is observed at least every five minutes", func(ctx SpecContext) {
+			r.Config.SyncPeriod = time.Minute
+			reconcileUntilStable(ctx)
+			clock.Step(5 * time.Minute)
+			reconcileOnce(ctx)
+			Expect(sees.count).To(Equal(1))
+		})
+
+		DescribeTable("is observed at once if one of two probes finds", func(ctx SpecContext, change func()) {
+			reconcileUntilStable(ctx)
+			change()
+			reconcileOnce(ctx)
+			if sees.count == 0 {
+				reconcileOnce(ctx)
+			}
+			Expect(sees.count).To(Equal(1))
+		},
+			Entry("an alarm", func() { cluster.Raise(etcdcluster.Alarm{MemberID: 1, Type: "NOSPACE"}) }),
+			Entry("that it completes no read", func() { cluster.Hang(1) }),
+			Entry("a larger database", func() { cluster.SetDatabase(1, 1000+1<<30, 1000, 0) }),
+			Entry("that it runs another version", func() { cluster.SetVersion(1, "3.5.0") }),
+		)
+
+		It("is observed if a revision must be recorded", func(ctx SpecContext) {
+			sees.base.State.Evidence.At = clock.Now().Add(-5 * time.Minute)
+			reconcileUntilStable(ctx)
+			Expect(cluster.Write()).To(Succeed())
+			reconcileOnce(ctx)
+			reconcileOnce(ctx)
+			Expect(sees.count).To(BeNumerically(">=", 1))
+		})
+	})
 
 	It("is only probed while clients write", func(ctx SpecContext) {
 		reconcileUntilStable(ctx)
@@ -265,6 +337,29 @@ var _ = Describe("A healthy cluster", func() {
 		reconcileOnce(ctx)
 		Expect(sees.count).To(Equal(2))
 	})
+
+	DescribeTable("is observed after the sync period", func(ctx SpecContext, change func(handler.EventHandler, workqueue.TypedRateLimitingInterface[reconcile.Request])) {
+		reconcileUntilStable(ctx)
+		requests := workqueue.NewTypedRateLimitingQueueWithConfig(
+			workqueue.DefaultTypedControllerRateLimiter[reconcile.Request](), workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{Clock: clock})
+		defer requests.ShutDown()
+		change(r.EnqueueLater(queue.Etcd, period), requests)
+		Expect(requests.Len()).To(BeZero())
+
+		Eventually(clock.HasWaiters).Should(BeTrue())
+		clock.Step(period)
+		request, _ := requests.Get()
+		Expect(request.NamespacedName).To(Equal(client.ObjectKeyFromObject(etcd)))
+		reconcileOnce(ctx)
+		Expect(sees.count).To(Equal(1))
+	},
+		Entry("if an object is updated", func(enqueue handler.EventHandler, requests workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			enqueue.Update(context.Background(), event.UpdateEvent{ObjectOld: etcd, ObjectNew: etcd}, requests)
+		}),
+		Entry("if an object is deleted", func(enqueue handler.EventHandler, requests workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			enqueue.Delete(context.Background(), event.DeleteEvent{Object: etcd}, requests)
+		}),
+	)
 
 	It("is observed when the data of the members is compared", func(ctx SpecContext) {
 		reconcileUntilStable(ctx)

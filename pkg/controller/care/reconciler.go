@@ -37,6 +37,13 @@ const conflictPause = 200 * time.Millisecond
 // at most four seconds, so that a member that stops responding is detected within ten seconds.
 const multiMemberPeriod = 4 * time.Second
 
+// singleMemberPeriods is how many sync periods pass between two probes of a healthy single member, and maxSingleMemberPeriod the longest time. The operator
+// cannot repair a single member, and a watch event reports what kubelet finds. An alarm NOSPACE must be found and resolved within two minutes.
+const (
+	singleMemberPeriods   = 4
+	maxSingleMemberPeriod = time.Minute
+)
+
 // degradedPeriod is the same time while a member is not ready: the failure of one more member can cost the quorum.
 const degradedPeriod = 2 * time.Second
 
@@ -116,7 +123,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, nil
 	}
 	if expected, _ := r.baselines.get(request.NamespacedName); expected != nil && r.probe(ctx, stored, etcd, expected) {
-		return reconcile.Result{RequeueAfter: r.nextAfter(etcd, began)}, nil
+		return reconcile.Result{RequeueAfter: r.nextAfter(etcd, began, expected)}, nil
 	}
 	if err := r.updateStatus(ctx, stored, etcd); err != nil {
 		if apierrors.IsConflict(err) {
@@ -126,22 +133,29 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 
-	return reconcile.Result{RequeueAfter: r.nextAfter(etcd, began)}, nil
+	next, _ := r.baselines.get(request.NamespacedName)
+
+	return reconcile.Result{RequeueAfter: r.nextAfter(etcd, began, next)}, nil
 }
 
-// nextAfter returns the pause after a reconciliation that began at a time.
-func (r *Reconciler) nextAfter(etcd *druidv1alpha1.Etcd, began time.Time) time.Duration {
-	period := r.periodFor(etcd)
-	next := wait.Jitter(period, 0.1) - r.Clock.Now().Sub(began)
+// nextAfter returns the pause after a reconciliation that began at a time. With a baseline, the next reconciliation is a probe, or the observation that is
+// due. Without one it is an observation.
+func (r *Reconciler) nextAfter(etcd *druidv1alpha1.Etcd, began time.Time, expected *baseline) time.Duration {
+	now, period := r.Clock.Now(), r.periodFor(etcd, expected != nil)
+	next := wait.Jitter(period, 0.1) - now.Sub(began)
+	if expected != nil {
+		next = min(next, expected.until.Sub(now))
+	}
 
 	return max(next, min(period, minPause))
 }
 
-// periodFor returns the time between two reconciliations. For most of a minute no watch event reports that a member of a
-// healthy cluster stopped responding. Its repair starts after it is detected. For a single member no repair is possible, and
-// SyncPeriod applies.
-func (r *Reconciler) periodFor(etcd *druidv1alpha1.Etcd) time.Duration {
+// periodFor returns the time until the next reconciliation. For most of a minute no watch event reports that a member of a
+// healthy cluster stopped responding. Its repair starts after it is detected. For a single member no repair is possible.
+func (r *Reconciler) periodFor(etcd *druidv1alpha1.Etcd, isProbe bool) time.Duration {
 	switch {
+	case etcd.Spec.Replicas <= 1 && isProbe:
+		return max(r.Config.SyncPeriod, min(singleMemberPeriods*r.Config.SyncPeriod, maxSingleMemberPeriod))
 	case etcd.Spec.Replicas <= 1:
 		return r.Config.SyncPeriod
 	case slices.ContainsFunc(etcd.Status.Conditions, func(c druidv1alpha1.Condition) bool {

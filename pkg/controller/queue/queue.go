@@ -34,6 +34,11 @@ func WithDefaults(o controller.Options, first, longest time.Duration) controller
 	return o
 }
 
+// Etcd returns the request for an Etcd.
+func Etcd(_ context.Context, etcd client.Object) []reconcile.Request {
+	return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(etcd)}}
+}
+
 // EtcdByLabel returns the request for the Etcd that the labels of the object name. Nil: they name none.
 func EtcdByLabel(_ context.Context, object client.Object) []reconcile.Request {
 	name := object.GetLabels()[druidv1alpha1.LabelPartOfKey]

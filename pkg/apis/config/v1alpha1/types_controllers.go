@@ -53,7 +53,8 @@ type EtcdControllerConfiguration struct {
 	// +optional
 	DisableEtcdServiceAccountAutomount bool `json:"disableEtcdServiceAccountAutomount,omitempty"`
 	// EtcdStatusSyncPeriod is the interval in which the state of the members is read. While nothing changes in a healthy cluster, the operator reads
-	// only what the members respond. It reads everything else in every eighth interval, and at least every two minutes. Default 15s.
+	// only what the members respond. It reads everything else in every eighth interval, and at least every two minutes. It reads a healthy single
+	// member every four intervals or every minute, whichever is shorter, and everything else at least every five minutes. Default 15s.
 	// +optional
 	EtcdStatusSyncPeriod *metav1.Duration `json:"etcdStatusSyncPeriod,omitempty"`
 	// EtcdMember says when a member without heartbeat counts as unknown and as not ready.
