@@ -172,6 +172,9 @@ func (r *Reconciler) baselineFor(etcd *druidv1alpha1.Etcd, o etcdcluster.Observa
 		quota:           etcdcluster.QuotaOf(new(helper.Quota(etcd)).Value(), o.Etcd),
 	}
 	if late := conditions.DeltaSnapshotLateAt(etcd, o); !late.IsZero() && late.Before(next.until) {
+		if !late.After(now) {
+			return nil // the condition can change at any time, for example when a full snapshot no longer replaces the delta snapshot
+		}
 		next.until = late
 	}
 	if recorded := o.State.Evidence; recorded != nil {

@@ -284,6 +284,19 @@ var _ = Describe("A healthy cluster", func() {
 		Expect(sees.count).To(Equal(1), "two periods and 15 seconds later")
 	})
 
+	It("is observed in each period, and not more often, after a delta snapshot was due", func(ctx SpecContext) {
+		etcd.Spec.Backup = druidv1alpha1.BackupSpec{Store: &druidv1alpha1.StoreSpec{}, DeltaSnapshotPeriod: &metav1.Duration{Duration: 10 * time.Second}}
+		Expect(c.Update(ctx, etcd)).To(Succeed())
+		sees.base.FullSnapshotLease = etcdcluster.Lease{Exists: true, Holder: "1", RenewTime: clock.Now()}
+		sees.base.DeltaSnapshotLease = etcdcluster.Lease{Exists: true, Holder: "1", RenewTime: clock.Now().Add(-time.Minute)}
+		clock.Step(11 * time.Second)
+		reconcileUntilStable(ctx)
+		result, err := r.Reconcile(ctx, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(etcd)})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(sees.count).To(Equal(1))
+		Expect(result.RequeueAfter).To(BeNumerically(">=", 4*time.Second))
+	})
+
 	It("finds what only one member reports within as many probes as there are members", func(ctx SpecContext) {
 		reconcileUntilStable(ctx)
 		cluster.SetVersion(3, "3.5.0")
