@@ -102,7 +102,7 @@ type ResponseHeader struct {
 
 // Connector creates Clients.
 type Connector interface {
-	// Connect returns a Client for the member of the target. It opens no connection yet. Clients are shared: the caller does
+	// Connect returns a Client for the member of the target. It does not wait for a connection. Clients are shared: the caller does
 	// not close them. The error names the part of the credentials that cannot be used.
 	Connect(ctx context.Context, target Target) (Client, error)
 	// Disconnect closes the connection to the target, so that the next Connect opens a new one. Callers use it for members

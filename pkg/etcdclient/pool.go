@@ -21,7 +21,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// idleTimeout is the time after which the Pool closes an unused connection.
+// idleTimeout is the time after which the Pool drops an unused member, with its connection, credentials and TLS session.
 const idleTimeout = 5 * time.Minute
 
 // grpcIdleTimeout is the time after which gRPC closes its connection to a member, and ends the goroutines of it. The next call connects again.
@@ -31,8 +31,8 @@ const grpcIdleTimeout = 20 * time.Second
 // sweepPeriod is the shortest time between two searches for unused connections. A search reads all connections of the Pool.
 const sweepPeriod = time.Minute
 
-// maxConnections is the maximum number of connections of a Pool: seven members of each of 585 Etcds. A new connection beyond
-// it closes the least recently used one.
+// maxConnections is the maximum number of members of a Pool, with or without an open connection: seven members of each of 585 Etcds. A new member beyond
+// it drops the least recently used one.
 const maxConnections = 4096
 
 // Pool is the Connector to real members. It keeps connections open that are used often. For the others, it keeps the credentials and the TLS sessions. A

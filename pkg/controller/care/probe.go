@@ -166,17 +166,11 @@ func (r *Reconciler) baselineFor(etcd *druidv1alpha1.Etcd, o etcdcluster.Observa
 	if r.Members == nil || now.Sub(began) >= slowObservation || !isHealthy(etcd, o) || wasRenewedRecently(o, now) {
 		return nil
 	}
-	next := &baseline{
-		resourceVersion: etcd.ResourceVersion,
-		until:           began.Add(r.observationPeriodFor(etcd)),
-		quota:           etcdcluster.QuotaOf(new(helper.Quota(etcd)).Value(), o.Etcd),
+	until := r.observationDueAt(etcd, o, began)
+	if !until.After(now) {
+		return nil
 	}
-	if late := conditions.DeltaSnapshotLateAt(etcd, o); !late.IsZero() && late.Before(next.until) {
-		if !late.After(now) {
-			return nil // the condition can change at any time, for example when a full snapshot no longer replaces the delta snapshot
-		}
-		next.until = late
-	}
+	next := &baseline{resourceVersion: etcd.ResourceVersion, until: until, quota: etcdcluster.QuotaOf(new(helper.Quota(etcd)).Value(), o.Etcd)}
 	if recorded := o.State.Evidence; recorded != nil {
 		next.revision, next.recordedAt = recorded.HighestRevision, recorded.At
 	}
@@ -194,13 +188,23 @@ func (r *Reconciler) baselineFor(etcd *druidv1alpha1.Etcd, o etcdcluster.Observa
 	return next
 }
 
-// observationPeriodFor returns how long a healthy cluster is only probed.
-func (r *Reconciler) observationPeriodFor(etcd *druidv1alpha1.Etcd) time.Duration {
+// observationDueAt returns when a healthy cluster is observed again after an observation that began at a time. It is in the past if a delta snapshot was due.
+// The condition can then change at any time, for example when a full snapshot no longer replaces the delta snapshot.
+func (r *Reconciler) observationDueAt(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, began time.Time) time.Time {
+	due := began.Add(min(observationPeriods*r.Config.SyncPeriod, maxObservationPeriod))
 	if etcd.Spec.Replicas <= 1 {
-		return min(singleObservationPeriods*r.Config.SyncPeriod, maxSingleObservationPeriod)
+		due = began.Add(min(singleObservationPeriods*r.Config.SyncPeriod, maxSingleObservationPeriod))
+	}
+	if recorded := o.State.Evidence; recorded != nil {
+		if record := recorded.At.Add(evidence.Period); record.After(r.Clock.Now()) && record.Before(due) {
+			due = record
+		}
+	}
+	if late := conditions.DeltaSnapshotLateAt(etcd, o); !late.IsZero() && late.Before(due) {
+		due = late
 	}
 
-	return min(observationPeriods*r.Config.SyncPeriod, maxObservationPeriod)
+	return due
 }
 
 // isHealthy is true if all members exist, and no condition of this controller reports a problem or is unknown. Conditions that wait for a first snapshot may

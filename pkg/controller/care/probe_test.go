@@ -12,6 +12,7 @@ import (
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/types"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -118,11 +119,18 @@ var _ = Describe("A healthy cluster", func() {
 		Expect(err).NotTo(HaveOccurred(), "removing the metrics of the Etcd")
 	})
 
-	reconcileOnce := func(ctx context.Context) {
+	// reconcileOnce returns the pause until the next reconciliation.
+	reconcileOnce := func(ctx context.Context) time.Duration {
 		GinkgoHelper()
 		result, err := r.Reconcile(ctx, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(etcd)})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(result.RequeueAfter).To(BeNumerically(">", 0))
+
+		return result.RequeueAfter
+	}
+	// withJitter matches a pause that is a period plus its random part.
+	withJitter := func(period time.Duration) types.GomegaMatcher {
+		return And(BeNumerically(">=", period), BeNumerically("<=", period+period/10))
 	}
 	// reconcileUntilStable reconciles until the status does not change any more.
 	reconcileUntilStable := func(ctx context.Context) {
@@ -168,9 +176,8 @@ var _ = Describe("A healthy cluster", func() {
 			before := cluster.Calls()
 			for passed := time.Duration(0); passed < 20*period; {
 				Expect(sees.count).To(BeZero(), "after %s", passed)
-				result, err := r.Reconcile(ctx, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(etcd)})
-				Expect(err).NotTo(HaveOccurred())
-				Expect(result.RequeueAfter).To(And(BeNumerically(">=", 4*period), BeNumerically("<=", 4*period+4*period/10)))
+				pause := reconcileOnce(ctx)
+				Expect(pause).To(withJitter(4 * period))
 				passed += 4 * period
 				clock.Step(4 * period)
 			}
@@ -182,31 +189,29 @@ var _ = Describe("A healthy cluster", func() {
 		DescribeTable("is reconciled again with a sync period of", func(ctx SpecContext, configured, next time.Duration) {
 			r.Config.SyncPeriod = configured
 			reconcileUntilStable(ctx)
-			result, err := r.Reconcile(ctx, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(etcd)})
-			Expect(err).NotTo(HaveOccurred())
+			pause := reconcileOnce(ctx)
 			Expect(sees.count).To(BeZero())
-			Expect(result.RequeueAfter).To(And(BeNumerically(">=", next), BeNumerically("<=", next+next/10)))
+			Expect(pause).To(withJitter(next))
 		},
 			Entry("15 seconds after a minute", 15*time.Second, time.Minute),
 			Entry("half a minute after a minute", 30*time.Second, time.Minute),
 			Entry("five minutes after five minutes", 5*time.Minute, 5*time.Minute),
+			Entry("ten minutes after five minutes, when an observation is due", 10*time.Minute, 5*time.Minute),
 		)
 
 		It("is reconciled again after the sync period while it is not healthy", func(ctx SpecContext) {
 			sees.base.Pods[0].Ready = false
 			reconcileUntilStable(ctx)
-			result, err := r.Reconcile(ctx, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(etcd)})
-			Expect(err).NotTo(HaveOccurred())
-			Expect(result.RequeueAfter).To(And(BeNumerically(">=", period), BeNumerically("<=", period+period/10)))
+			pause := reconcileOnce(ctx)
+			Expect(pause).To(withJitter(period))
 		})
 
 		It("is reconciled again when an observation is due", func(ctx SpecContext) {
 			reconcileUntilStable(ctx)
 			clock.Step(20*period - period)
-			result, err := r.Reconcile(ctx, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(etcd)})
-			Expect(err).NotTo(HaveOccurred())
+			pause := reconcileOnce(ctx)
 			Expect(sees.count).To(BeZero())
-			Expect(result.RequeueAfter).To(Equal(period))
+			Expect(pause).To(Equal(period))
 		})
 
 		It("is observed at least every five minutes", func(ctx SpecContext) {
@@ -226,11 +231,36 @@ var _ = Describe("A healthy cluster", func() {
 			}
 			Expect(sees.count).To(Equal(1))
 		},
-			Entry("an alarm", func() { cluster.Raise(etcdcluster.Alarm{MemberID: 1, Type: "NOSPACE"}) }),
 			Entry("that it completes no read", func() { cluster.Hang(1) }),
 			Entry("a larger database", func() { cluster.SetDatabase(1, 1000+1<<30, 1000, 0) }),
 			Entry("that it runs another version", func() { cluster.SetVersion(1, "3.5.0") }),
 		)
+
+		DescribeTable("is observed at once if a probe finds an alarm", func(ctx SpecContext, before int) {
+			reconcileUntilStable(ctx)
+			for range before {
+				reconcileOnce(ctx)
+			}
+			Expect(sees.count).To(BeZero())
+			cluster.Raise(etcdcluster.Alarm{MemberID: 1, Type: "NOSPACE"})
+			reconcileOnce(ctx)
+			Expect(sees.count).To(Equal(1))
+		},
+			Entry("in its endpoint status", 0),
+			Entry("in its health", 1),
+		)
+
+		It("is observed five minutes after a revision was recorded", func(ctx SpecContext) {
+			r.Config.SyncPeriod = time.Minute
+			sees.base.State.Evidence.At = clock.Now().Add(-3 * time.Minute)
+			reconcileUntilStable(ctx)
+			clock.Step(2*time.Minute - time.Second)
+			reconcileOnce(ctx)
+			Expect(sees.count).To(BeZero())
+			clock.Step(time.Second)
+			reconcileOnce(ctx)
+			Expect(sees.count).To(Equal(1))
+		})
 
 		It("is observed if a revision must be recorded", func(ctx SpecContext) {
 			sees.base.State.Evidence.At = clock.Now().Add(-5 * time.Minute)
@@ -291,10 +321,9 @@ var _ = Describe("A healthy cluster", func() {
 		sees.base.DeltaSnapshotLease = etcdcluster.Lease{Exists: true, Holder: "1", RenewTime: clock.Now().Add(-time.Minute)}
 		clock.Step(11 * time.Second)
 		reconcileUntilStable(ctx)
-		result, err := r.Reconcile(ctx, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(etcd)})
-		Expect(err).NotTo(HaveOccurred())
+		pause := reconcileOnce(ctx)
 		Expect(sees.count).To(Equal(1))
-		Expect(result.RequeueAfter).To(BeNumerically(">=", 4*time.Second))
+		Expect(pause).To(BeNumerically(">=", 4*time.Second))
 	})
 
 	It("finds what only one member reports within as many probes as there are members", func(ctx SpecContext) {

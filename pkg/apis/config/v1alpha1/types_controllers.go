@@ -54,7 +54,8 @@ type EtcdControllerConfiguration struct {
 	DisableEtcdServiceAccountAutomount bool `json:"disableEtcdServiceAccountAutomount,omitempty"`
 	// EtcdStatusSyncPeriod is the interval in which the state of the members is read. While nothing changes in a healthy cluster, the operator reads
 	// only what the members respond. It reads everything else in every eighth interval, and at least every two minutes. It reads a healthy single
-	// member every four intervals or every minute, whichever is shorter, and everything else at least every five minutes. Default 15s.
+	// member every four intervals or every minute, whichever is shorter, but not more often than the interval. It reads everything else of a single
+	// member at least every five minutes. Default 15s.
 	// +optional
 	EtcdStatusSyncPeriod *metav1.Duration `json:"etcdStatusSyncPeriod,omitempty"`
 	// EtcdMember says when a member without heartbeat counts as unknown and as not ready.
@@ -126,7 +127,8 @@ type RolloutLimit struct {
 
 // DefragmentationConfiguration says when the operator defragments members although no database is full.
 type DefragmentationConfiguration struct {
-	// Window is how long after a time of spec.etcd.defragmentationSchedule a defragmentation may start, above 0. Default 1h.
+	// Window is how long after a time of spec.etcd.defragmentationSchedule a defragmentation may start, above 0. The operator can miss a
+	// window of less than ten minutes, since it observes a healthy single member every five minutes. Default 1h.
 	// +optional
 	Window *metav1.Duration `json:"window,omitempty"`
 	// MinReclaimableSize is how much of a database file must be free. At least half of it must be free too, or a tenth of a file of more than 80% of the
