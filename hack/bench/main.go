@@ -73,7 +73,7 @@ func measure(ctx context.Context, args []string, log logr.Logger) error {
 	flags.StringVar(&o.Operator, "operator", "bin/gardener-extension-etcd-druid", "path of the operator's program")
 	flags.StringVar(&o.Dir, "out", "bin/bench", "directory for the result, the profiles and the log of the operator")
 	flags.IntVar(&o.MembersOfNode, "members-of-node", 100, "number of members on a node")
-	flags.DurationVar(&o.Idle, "idle", time.Minute, "duration of the phases without changes")
+	flags.DurationVar(&o.Idle, "idle", 5*time.Minute, "duration of the phases without changes")
 	flags.DurationVar(&o.Quiet, "quiet", 20*time.Second, "time without writes after which a phase has ended")
 	flags.DurationVar(&o.MaxQuietWait, "max-quiet-wait", 3*time.Minute, "longest wait for the end of a phase")
 	flags.DurationVar(&o.Timeout, "timeout", time.Hour, "longest duration of a phase")
