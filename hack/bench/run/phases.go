@@ -45,9 +45,9 @@ func (r *runner) measurements() []measurement {
 		{"creation", maxProfile, r.create},
 		{phaseIdle, r.Idle, r.idle},
 		{phaseIdleWithLoad, r.Idle, r.idleWithLoad},
+		{phaseRestart, 0, r.restart}, // begins a profile after the start
 		{"single changes", 0, r.changeSome},
 		{"one changed label of all", maxProfile, r.changeAll},
-		{phaseRestart, 0, r.restart}, // begins a profile after the start
 	}
 	if r.NodeLoss {
 		list = append(list, measurement{"loss of a node", 0, r.loseNode})
