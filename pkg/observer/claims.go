@@ -24,6 +24,10 @@ import (
 // largestSize is the largest supported cluster size.
 const largestSize = 7
 
+// warningsDelay is the age of an unbound claim from which its warnings are read. Most claims are bound within seconds, and each observation in that time would
+// list the events of the namespace.
+const warningsDelay = 10 * time.Second
+
 // readClaims reads the claims of the members by exact name: main-etcd-main-x-0 is another Etcd's, whatever its beginning.
 func (r *reader) readClaims(ctx context.Context, request Request) {
 	list := &corev1.PersistentVolumeClaimList{}
@@ -54,7 +58,8 @@ func (r *reader) readClaims(ctx context.Context, request Request) {
 	}
 	for ordinal := range count {
 		claim, isForeign := r.claim(ctx, byName, exists, ordinal)
-		if request.Events && claim.Exists && (!claim.Bound || claim.Capacity < claim.Requested) {
+		isLate := !claim.Bound && r.now().Sub(claim.CreationTime) >= warningsDelay
+		if request.Events && claim.Exists && (isLate || claim.Bound && claim.Capacity < claim.Requested) {
 			claim.Warnings = r.warningsOf(ctx, claim)
 		}
 		r.addClaim(claim, isForeign)

@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	testclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	fakeclient "sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -406,6 +407,15 @@ var _ = Describe("Observer", func() {
 		Expect(observed).To(HaveLen(1))
 		Expect(observed[0].Warnings).To(Equal([]string{"middle", "newest"}))
 		Expect(newObserver().Observe(ctx, etcd, observer.Request{}).Claims[0].Warnings).To(BeEmpty())
+
+		created := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+		pending.ResourceVersion, pending.CreationTimestamp = "", metav1.NewTime(created)
+		for age, warnings := range map[time.Duration]int{9 * time.Second: 0, 10 * time.Second: 2} {
+			later := newObserver()
+			later.Clock = testclock.NewFakePassiveClock(created.Add(age))
+			Expect(later.Observe(ctx, etcd, observer.Request{Events: true}).Claims[0].Warnings).To(HaveLen(warnings), age.String())
+			pending.ResourceVersion = ""
+		}
 
 		pending.ResourceVersion, pending.Status.Phase = "", corev1.ClaimBound
 		Expect(newObserver().Observe(ctx, etcd, observer.Request{Events: true}).Claims[0].Warnings).To(BeEmpty())
