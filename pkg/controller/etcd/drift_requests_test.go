@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/writeguard"
+	"github.com/gardener/gardener-extension-etcd-druid/test/kube"
 )
 
 // counter counts the reads from the API server and the dry runs of an operator.
@@ -75,6 +76,36 @@ func (r countedReader) Get(ctx context.Context, key client.ObjectKey, obj client
 
 	return r.Client.Get(ctx, key, obj, opts...)
 }
+
+// recordingReader records the objects that are read from the API server.
+type recordingReader struct {
+	client.Reader
+	read []string
+}
+
+// Get implements client.Reader.
+func (r *recordingReader) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	r.read = append(r.read, obj.GetObjectKind().GroupVersionKind().Kind+"/"+key.Name)
+
+	return r.Reader.Get(ctx, key, obj, opts...)
+}
+
+var _ = Describe("Requests of the operator for a new Etcd", func() {
+	It("read neither the objects that a dry run has created nor a payload that must be written", func() {
+		k := kube.New(scheme)
+		create(1, plaintext)(k)
+		o := startOperator(k, nil)
+		requests := &recordingReader{Reader: k.Client(nil)}
+		o.reconciler.Reader = requests
+		o.run()
+		Expect(k.EtcdObject().Status.Conditions).To(ContainElement(And(HaveField("Type", BeEquivalentTo("Progressing")), HaveField("Reason", "Reconciled"))))
+		Expect(requests.read).To(ContainElements("Role/druid.gardener.cloud:etcd:main", "RoleBinding/druid.gardener.cloud:etcd:main", "ServiceAccount/main"), "they have no dry run")
+		Expect(requests.read).NotTo(ContainElement(HavePrefix("Secret/managedresource-")))
+		for _, kind := range []string{"ConfigMap", "PodDisruptionBudget", "Service", "StatefulSet"} {
+			Expect(requests.read).NotTo(ContainElement(HavePrefix(kind + "/")))
+		}
+	})
+})
 
 var _ = Describe("Requests of the operator while nothing changes", func() {
 	It("do not read the payload, whose metadata the cache has", func() {

@@ -21,23 +21,27 @@ import (
 
 // dryRun creates the rendered objects in a dry run. If the API server rejects one of them, the spec is invalid, and nothing is written to the
 // ManagedResource. Otherwise gardener-resource-manager would apply no other object either. The API server validates an object before it reports that the name
-// exists. An existing object belongs to the Etcd: checkOwnership has read it.
-func (r *Reconciler) dryRun(ctx context.Context, objects []client.Object) error {
+// exists. It returns the objects that exist, and those without a dry run: checkOwnership reads them.
+func (r *Reconciler) dryRun(ctx context.Context, objects []client.Object) ([]client.Object, error) {
+	var mayExist []client.Object
 	for _, obj := range objects {
 		kind, code, has := dryRunFor(obj)
 		if !has {
+			mayExist = append(mayExist, obj)
 			continue
 		}
 		err := r.Client.Create(ctx, obj.DeepCopyObject().(client.Object), client.DryRunAll)
 		switch {
-		case err == nil, apierrors.IsAlreadyExists(err):
+		case err == nil:
+		case apierrors.IsAlreadyExists(err):
+			mayExist = append(mayExist, obj)
 		case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
-			return plan.Refused(druidv1alpha1.ErrorCodeInvalidSpec, fmt.Errorf("the API server rejects the %s of this spec: %w", kind, err))
+			return nil, plan.Refused(druidv1alpha1.ErrorCodeInvalidSpec, fmt.Errorf("the API server rejects the %s of this spec: %w", kind, err))
 		default:
-			return plan.Failed(code, fmt.Errorf("dry run of %s %s: %w", kind, obj.GetName(), err))
+			return nil, plan.Failed(code, fmt.Errorf("dry run of %s %s: %w", kind, obj.GetName(), err))
 		}
 	}
-	return nil
+	return mayExist, nil
 }
 
 // dryRunFor returns the kind of an object, and the error code if its dry run fails. False: the object has no dry run. For RBAC objects, the API server

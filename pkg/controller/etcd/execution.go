@@ -179,10 +179,11 @@ func (r *execution) write(ctx context.Context, run *engine.Run, desired desiredR
 	}
 	isNew := !desired.carries(r.current)
 	if isNew {
-		if err := r.checkOwnership(ctx, etcd, r.current, run.Rendered.Objects); err != nil {
+		mayExist, err := r.dryRun(ctx, run.Rendered.Objects)
+		if err != nil {
 			return false, err
 		}
-		if err := r.dryRun(ctx, run.Rendered.Objects); err != nil {
+		if err := r.checkOwnership(ctx, etcd, r.current, mayExist); err != nil {
 			return false, err
 		}
 	}

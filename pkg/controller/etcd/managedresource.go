@@ -139,12 +139,14 @@ func (r *execution) ensureManagedResource(ctx context.Context, run *engine.Run, 
 	if r.Renderings != nil {
 		r.Renderings.Record(etcd, desired.secretName, desired.data)
 	}
-	exists, err := r.payloadExists(ctx, etcd.Namespace, desired.secretName)
-	if err != nil {
-		return false, err
-	}
-	if (exists || run.IsWithheld("Secret/"+desired.secretName)) && desired.equals(current) {
-		return false, nil
+	if desired.equals(current) {
+		exists, err := r.payloadExists(ctx, etcd.Namespace, desired.secretName)
+		if err != nil {
+			return false, err
+		}
+		if exists || run.IsWithheld("Secret/"+desired.secretName) {
+			return false, nil
+		}
 	}
 	r.began = r.began || run.Target.Begins != nil // also if the result of the write is not known
 
@@ -156,7 +158,7 @@ func (r *execution) ensureManagedResource(ctx context.Context, run *engine.Run, 
 		return false, fmt.Errorf("writing the payload of ManagedResource %s: %w", helper.ManagedResourceName(etcd), err)
 	}
 
-	err = managedresources.NewForSeed(versionedClient{Client: r.Client, current: current}, etcd.Namespace, helper.ManagedResourceName(etcd), false).
+	err := managedresources.NewForSeed(versionedClient{Client: r.Client, current: current}, etcd.Namespace, helper.ManagedResourceName(etcd), false).
 		WithLabels(labels).
 		WithAnnotations(desired.annotations).
 		WithSecretRef(desired.secretName).

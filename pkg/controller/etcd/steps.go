@@ -108,7 +108,7 @@ func deleteOptionsOf(step plan.DeletePod) []client.DeleteOption {
 // StatefulSet exists until releasePods.
 func (r *execution) recreateStatefulSet(ctx context.Context, run *engine.Run, step plan.RecreateStatefulSet, reason string) error {
 	etcd := run.Target.Etcd
-	if err := r.dryRun(ctx, run.Rendered.Objects); err != nil {
+	if _, err := r.dryRun(ctx, run.Rendered.Objects); err != nil {
 		return err
 	}
 	live := &appsv1.StatefulSet{}
