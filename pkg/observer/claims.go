@@ -58,8 +58,7 @@ func (r *reader) readClaims(ctx context.Context, request Request) {
 	}
 	for ordinal := range count {
 		claim, isForeign := r.claim(ctx, byName, exists, ordinal)
-		isLate := !claim.Bound && r.now().Sub(claim.CreationTime) >= warningsDelay
-		if request.Events && claim.Exists && (isLate || claim.Bound && claim.Capacity < claim.Requested) {
+		if request.Events && r.mayHaveWarnings(claim) {
 			claim.Warnings = r.warningsOf(ctx, claim)
 		}
 		r.addClaim(claim, isForeign)
@@ -170,6 +169,15 @@ func claimFor(object *corev1.PersistentVolumeClaim, ordinal int) etcdcluster.Cla
 	}
 
 	return claim
+}
+
+// mayHaveWarnings is true for a claim that is not bound for a while, or that does not have the requested capacity yet.
+func (r *reader) mayHaveWarnings(claim etcdcluster.Claim) bool {
+	if !claim.Bound {
+		return claim.Exists && r.now().Sub(claim.CreationTime) >= warningsDelay
+	}
+
+	return claim.Capacity < claim.Requested
 }
 
 // warningsOf reads the warning events of a claim, no more than the newest two, sorted: two that
