@@ -171,7 +171,7 @@ func claimFor(object *corev1.PersistentVolumeClaim, ordinal int) etcdcluster.Cla
 	return claim
 }
 
-// mayHaveWarnings is true for a claim that is not bound for a while, or that does not have the requested capacity yet.
+// mayHaveWarnings is true for an unbound claim that is older than warningsDelay, and for a bound claim that is smaller than requested.
 func (r *reader) mayHaveWarnings(claim etcdcluster.Claim) bool {
 	if !claim.Bound {
 		return claim.Exists && r.now().Sub(claim.CreationTime) >= warningsDelay

@@ -77,7 +77,7 @@ func (r countedReader) Get(ctx context.Context, key client.ObjectKey, obj client
 	return r.Client.Get(ctx, key, obj, opts...)
 }
 
-// recordingReader records the objects that are read from the API server.
+// recordingReader records the objects whose metadata is read from the API server. Before a write, the operator reads only metadata.
 type recordingReader struct {
 	client.Reader
 	read []string
@@ -85,7 +85,9 @@ type recordingReader struct {
 
 // Get implements client.Reader.
 func (r *recordingReader) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-	r.read = append(r.read, obj.GetObjectKind().GroupVersionKind().Kind+"/"+key.Name)
+	if metadata, is := obj.(*metav1.PartialObjectMetadata); is {
+		r.read = append(r.read, metadata.Kind+"/"+key.Name)
+	}
 
 	return r.Reader.Get(ctx, key, obj, opts...)
 }
