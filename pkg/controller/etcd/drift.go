@@ -95,6 +95,9 @@ func (r *Reconciler) compare(ctx context.Context, kind schema.GroupVersionKind, 
 		if r.compared.isEqual(cached, c.checksum) {
 			return "", nil
 		}
+		if r.postponesComparison(cached, c) {
+			return "", nil
+		}
 		c = c.of(cached)
 	}
 	if what := r.compared.lastDifference(c); what != "" {
@@ -125,6 +128,16 @@ func (r *Reconciler) compare(ctx context.Context, kind schema.GroupVersionKind, 
 		return "", nil
 	}
 	return r.compared.differs(c.of(live), "differs from its rendering in "+strings.Join(paths, ", ")), nil
+}
+
+// postponesComparison returns whether another reconciliation compares an object that this operator does not know yet. Without the limit, an
+// operator that starts would read every object of every Etcd before it completes anything. A change that the operator sees is compared at once.
+func (r *Reconciler) postponesComparison(cached client.Object, c comparison) bool {
+	if r.Comparisons == nil || !c.repairedAt.IsZero() || !r.compared.isUnchanged(cached) || r.Comparisons.AllowN(r.Clock.Now(), 1) {
+		return false
+	}
+	r.compared.assumeEqual(cached)
+	return true
 }
 
 // drifted returns the paths of the fields that applying the rendered object would change in the live one.

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -66,8 +67,8 @@ func (r *Reconciler) cached() client.Reader {
 }
 
 const (
-	// comparedObjects is how many objects are known to be equal to their rendering, and how many are known to differ, of some hundred
-	// bytes each.
+	// comparedObjects is how many objects are known to be equal to their rendering, how many are assumed to be equal, and how many are known to
+	// differ, of some hundred bytes each.
 	comparedObjects = 20000
 	// maxComparisons is how many times an object is found different within drift.Pause after its last repair. gardener-resource-manager
 	// applies the object within that time, and another writer may change it before. After that the last difference holds until the pause
@@ -77,11 +78,19 @@ const (
 	missingVersion = "missing"
 )
 
-// comparisons are the versions of live objects that were found equal to their rendering, and the last differences of others. They save
-// reads, and decide nothing: an operator that starts reads each object once. The zero value is ready.
+// newComparisonLimit returns the limit of comparisons that can wait. The operator compares the objects of 50 Etcds at once, and those of five
+// more each second.
+func newComparisonLimit() *rate.Limiter { return rate.NewLimiter(5*objectsOfEtcd, 50*objectsOfEtcd) }
+
+// objectsOfEtcd is how many objects of an Etcd are compared.
+const objectsOfEtcd = 8
+
+// comparisons are the versions of live objects that were found equal to their rendering, the versions of those that are assumed to be equal,
+// and the last differences of others. They save reads, and decide nothing: an operator that starts reads each object once. The zero value is
+// ready.
 type comparisons struct {
-	once             sync.Once
-	equal, different *lru.Cache
+	once                      sync.Once
+	equal, assumed, different *lru.Cache
 }
 
 // objectKey identifies an object of any kind.
@@ -117,7 +126,9 @@ func (c comparison) of(obj client.Object) comparison {
 }
 
 func (c *comparisons) init() {
-	c.once.Do(func() { c.equal, c.different = lru.New(comparedObjects), lru.New(comparedObjects) })
+	c.once.Do(func() {
+		c.equal, c.assumed, c.different = lru.New(comparedObjects), lru.New(comparedObjects), lru.New(comparedObjects)
+	})
 }
 
 // lastDifference returns the last difference of an object that was repaired within drift.Pause. The object has not changed since, or was
@@ -163,6 +174,22 @@ func (c *comparisons) isEqual(obj client.Object, checksum string) bool {
 func (c *comparisons) recordEqual(obj client.Object, checksum string) {
 	c.init()
 	c.equal.Add(obj.GetUID(), checksum+version(obj))
+}
+
+// isUnchanged is true if the object was never compared, and has had this version since this operator has first seen it.
+func (c *comparisons) isUnchanged(obj client.Object) bool {
+	c.init()
+	if _, found := c.equal.Get(obj.GetUID()); found {
+		return false
+	}
+	first, found := c.assumed.Get(obj.GetUID())
+	return !found || first == version(obj)
+}
+
+// assumeEqual records the version of an object that is compared later.
+func (c *comparisons) assumeEqual(obj client.Object) {
+	c.init()
+	c.assumed.Add(obj.GetUID(), version(obj))
 }
 
 // version changes with everything of an object that is rendered. If the API server counts the generations of the spec,

@@ -13,6 +13,7 @@ import (
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"golang.org/x/time/rate"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -121,6 +122,39 @@ var _ = Describe("Requests of the operator while nothing changes", func() {
 		o.reconcileOnce()
 		Expect(o.err).NotTo(HaveOccurred())
 		Expect(requests.reads).To(BeZero())
+	})
+})
+
+var _ = Describe("Requests of the operator after a restart", func() {
+	const name = "-client"
+
+	It("read no unchanged object beyond the limit, but a changed one at once", func() {
+		k := reconciledCluster(1)
+		o := startOperator(k, nil)
+		o.reconciler.Comparisons = rate.NewLimiter(0, 0)
+		requests := o.countRequests("*v1.Service/" + k.Etcd.Name + name)
+		o.run()
+		Expect(requests.reads).To(BeZero())
+
+		selector(k, "other")
+		o.reconcileOnce()
+		Expect(o.count("RepairingDrift")).To(Equal(1))
+		Expect(requests.reads).To(Equal(1))
+	})
+
+	It("find an earlier change when the limit permits", func() {
+		k := reconciledCluster(1)
+		selector(k, "other")
+		o := startOperator(k, nil)
+		o.reconciler.Comparisons = rate.NewLimiter(0, 0)
+		o.run()
+		Expect(o.count("RepairingDrift")).To(BeZero())
+
+		o.reconciler.Comparisons = rate.NewLimiter(rate.Inf, 0)
+		o.reconcileOnce()
+		k.Tick()
+		Expect(o.count("RepairingDrift")).To(Equal(1))
+		Expect(selector(k, "")).NotTo(HaveKey("x"))
 	})
 })
 

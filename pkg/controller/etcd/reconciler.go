@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
@@ -93,6 +94,9 @@ type Reconciler struct {
 	Rollouts Rollouts
 	// Issuing limits the number of Etcds for which keys are generated at the same time. Nil: there is no limit.
 	Issuing *calls.Slots
+	// Comparisons limits how often an object is read that was never compared with its rendering and has not changed since the start of the
+	// operator. Nil: there is no limit.
+	Comparisons *rate.Limiter
 	// Snapshots runs the calls for full snapshots before members stop or data is discarded.
 	Snapshots *calls.Runner[etcdcluster.SnapshotCall]
 	// Space runs the calls that free space in databases.
