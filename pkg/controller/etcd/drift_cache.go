@@ -68,8 +68,9 @@ func (r *Reconciler) cached() client.Reader {
 
 const (
 	// comparedObjects is how many objects are known to be equal to their rendering, how many are assumed to be equal, and how many are known to
-	// differ, of some hundred bytes each.
-	comparedObjects = 20000
+	// differ, of some hundred bytes each. These are the objects of more than 20,000 Etcds. If the Etcds had more objects, each observation would
+	// replace a result that a later one needs, and the operator would read every object again.
+	comparedObjects = 200000
 	// maxComparisons is how many times an object is found different within drift.Pause after its last repair. gardener-resource-manager
 	// applies the object within that time, and another writer may change it before. After that the last difference holds until the pause
 	// ends, however often another writer changes the object.

@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/etcd"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/writeguard"
 	"github.com/gardener/gardener-extension-etcd-druid/test/kube"
 )
@@ -155,6 +156,10 @@ var _ = Describe("Requests of the operator after a restart", func() {
 		k.Tick()
 		Expect(o.count("RepairingDrift")).To(Equal(1))
 		Expect(selector(k, "")).NotTo(HaveKey("x"))
+	})
+
+	It("are not repeated for the objects of 10,000 Etcds", func() {
+		Expect(etcd.KeepsComparisons(8 * 10000)).To(BeTrue())
 	})
 })
 

@@ -6,7 +6,10 @@ package etcd
 
 import (
 	"context"
+	"strconv"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -21,6 +24,16 @@ func init() { deltaRetry = wait.Backoff{Steps: 5} } // the sidecars in tests nee
 // CreateInspectionJob calls createInspectionJob.
 func (r *Reconciler) CreateInspectionJob(ctx context.Context, run *engine.Run, claim etcdcluster.Claim) error {
 	return (&execution{Reconciler: r}).createInspectionJob(ctx, run, claim, "a restore is requested")
+}
+
+// KeepsComparisons returns whether the result of the first of so many comparisons is known after the last one.
+func KeepsComparisons(objects int) bool {
+	results, first := &comparisons{}, &metav1.PartialObjectMetadata{}
+	for i := range objects {
+		results.recordEqual(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{UID: types.UID(strconv.Itoa(i)), ResourceVersion: "1"}}, "checksum")
+	}
+	first.UID, first.ResourceVersion = "0", "1"
+	return results.isEqual(first, "checksum")
 }
 
 // EtcdChanged is etcdChanged.
