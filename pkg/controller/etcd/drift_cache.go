@@ -67,9 +67,9 @@ func (r *Reconciler) cached() client.Reader {
 }
 
 const (
-	// comparedObjects is how many objects are known to be equal to their rendering, how many are assumed to be equal, and how many are known to
-	// differ, of some hundred bytes each. These are the objects of more than 20,000 Etcds. If the Etcds had more objects, each observation would
-	// replace a result that a later one needs, and the operator would read every object again.
+	// comparedObjects is how many objects are known to be equal to their rendering. As many are assumed to be equal, and as many are known to
+	// differ. An entry has some hundred bytes. The limit suffices for 20,000 Etcds. With more objects, each observation would replace a result
+	// that a later one needs, and the operator would read every object again.
 	comparedObjects = 200000
 	// maxComparisons is how many times an object is found different within drift.Pause after its last repair. gardener-resource-manager
 	// applies the object within that time, and another writer may change it before. After that the last difference holds until the pause
@@ -86,9 +86,8 @@ func newComparisonLimit() *rate.Limiter { return rate.NewLimiter(5*objectsOfEtcd
 // objectsOfEtcd is how many objects of an Etcd are compared.
 const objectsOfEtcd = 8
 
-// comparisons are the versions of live objects that were found equal to their rendering, the versions of those that are assumed to be equal,
-// and the last differences of others. They save reads, and decide nothing: an operator that starts reads each object once. The zero value is
-// ready.
+// comparisons are the results of earlier comparisons. They are the versions of objects that equal their rendering or are assumed to, and the
+// last differences of others. They save reads, and decide nothing. An operator that starts reads each object once. The zero value is ready.
 type comparisons struct {
 	once                      sync.Once
 	equal, assumed, different *lru.Cache
