@@ -66,7 +66,10 @@ var failureReasons = map[string]string{
 // setMetrics sets the gauges of an Etcd.
 func setMetrics(etcd client.ObjectKey, c compaction.Input) {
 	if !c.HasStore {
-		deleteMetrics(etcd)
+		// deleteMetrics compares the labels of all Etcds. An Etcd that never had a store has no metrics.
+		if jobsCurrent.DeleteLabelValues(etcd.Namespace, etcd.Name) {
+			deleteMetrics(etcd)
+		}
 
 		return
 	}
