@@ -241,8 +241,10 @@ func walk(name string, visit func(dir string) error) error {
 	return nil
 }
 
+// ignoreGone returns nil for the errors of a cgroup that the kernel or containerd has removed. Reading an open file of such a cgroup fails
+// with ENODEV.
 func ignoreGone(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENODEV) {
 		return nil
 	}
 

@@ -5,6 +5,9 @@
 package cgroup_test
 
 import (
+	"io/fs"
+	"syscall"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
@@ -18,5 +21,16 @@ var _ = Describe("MissingControllers", func() {
 
 	It("returns the required controllers that are not delegated", func() {
 		Expect(cgroup.MissingControllers("cpu pids\n")).To(ConsistOf("cpuset", "memory"))
+	})
+})
+
+var _ = Describe("IgnoreGone", func() {
+	It("ignores the errors of a cgroup that was removed before or while it was read", func() {
+		Expect(cgroup.IgnoreGone(&fs.PathError{Op: "open", Path: "cgroup.procs", Err: syscall.ENOENT})).To(Succeed())
+		Expect(cgroup.IgnoreGone(&fs.PathError{Op: "read", Path: "cgroup.procs", Err: syscall.ENODEV})).To(Succeed())
+	})
+
+	It("returns other errors", func() {
+		Expect(cgroup.IgnoreGone(syscall.EACCES)).To(MatchError(syscall.EACCES))
 	})
 })

@@ -6,3 +6,6 @@ package cgroup
 
 // MissingControllers is private and has no effect on the machine.
 func MissingControllers(delegated string) []string { return missingControllers(delegated) }
+
+// IgnoreGone is private and has no effect on the machine.
+func IgnoreGone(err error) error { return ignoreGone(err) }
