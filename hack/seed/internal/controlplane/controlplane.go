@@ -36,10 +36,6 @@ const (
 	scheduler         = "kube-scheduler"
 )
 
-// garbageCollection lets the heaps of the processes become larger before Go collects garbage. With the default, the API server spends a third of
-// its CPU time on that during the end-to-end tests.
-const garbageCollection = "GOGC=400"
-
 // Manager starts and stops the control plane.
 type Manager struct {
 	Layout    layout.Layout
@@ -109,7 +105,7 @@ func (m Manager) Stop(ctx context.Context) error {
 }
 
 func (m Manager) ensure(ctx context.Context, name string, flags, inputs []string) error {
-	return m.Processes.Ensure(ctx, process.Spec{Name: name, Args: append([]string{m.Programs[name]}, flags...), Env: []string{garbageCollection}, Inputs: inputs})
+	return m.Processes.Ensure(ctx, process.Spec{Name: name, Args: append([]string{m.Programs[name]}, flags...), Inputs: inputs})
 }
 
 // checkPorts returns an error if another process listens on a port of the control plane.
