@@ -305,10 +305,7 @@ func removeLeftovers(ctx context.Context, ns *framework.TestNamespace) {
 		return slices.DeleteFunc(etcds.Items, func(etcd druidv1alpha1.Etcd) bool { return !strings.HasPrefix(etcd.Namespace, "e2e-") })
 	}
 	for _, etcd := range leftovers() {
-		before := etcd.DeepCopy()
-		metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, "druid.gardener.cloud/skip-final-snapshot", "")
-		Expect(client.IgnoreNotFound(ns.Client.Patch(ctx, &etcd, client.MergeFrom(before)))).To(Succeed())
-		Expect(ns.Delete(ctx, &etcd)).To(Succeed())
+		ns.DeleteWithoutSnapshot(ctx, &etcd)
 	}
 	Eventually(leftovers).WithContext(ctx).WithTimeout(framework.ReadyTimeout).WithPolling(framework.PollInterval).Should(BeEmpty(), "Etcds of failed tests")
 }

@@ -29,7 +29,8 @@ type TestNamespace struct {
 }
 
 // NewNamespace creates a namespace for the running test. If the test succeeds, the cleanup deletes the namespace and
-// everything in it. If the test fails, the cleanup prints a report and keeps the namespace.
+// everything in it. If the test fails, the cleanup prints a report, and requests the deletion of the namespace without waiting for it. The pods
+// of failed tests would otherwise slow down the other tests until these fail, too. With FOCUS, it keeps the namespace.
 func (f *Framework) NewNamespace(ctx context.Context, name string) *TestNamespace {
 	GinkgoHelper()
 
@@ -45,7 +46,17 @@ func (f *Framework) NewNamespace(ctx context.Context, name string) *TestNamespac
 func (ns *TestNamespace) cleanUp(ctx SpecContext) {
 	if CurrentSpecReport().Failed() {
 		ns.Report(ctx)
-		_, _ = fmt.Fprintf(GinkgoWriter, "\nThe namespace %s is not deleted.\n", ns.Name)
+
+		if os.Getenv("FOCUS") != "" {
+			_, _ = fmt.Fprintf(GinkgoWriter, "\nThe namespace %s is not deleted.\n", ns.Name)
+			return
+		}
+
+		for _, etcd := range ns.listEtcds(ctx) {
+			ns.DeleteWithoutSnapshot(ctx, &etcd)
+		}
+
+		Expect(ns.deleteNamespace(ctx)).To(Succeed())
 
 		return
 	}
@@ -56,11 +67,25 @@ func (ns *TestNamespace) cleanUp(ctx SpecContext) {
 	}
 
 	Eventually(ns.listEtcds).WithContext(ctx).WithTimeout(ReadyTimeout).WithPolling(PollInterval).Should(BeEmpty(), ns.State)
-	Expect(client.IgnoreNotFound(ns.Client.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns.Name}}))).To(Succeed())
+	Expect(ns.deleteNamespace(ctx)).To(Succeed())
 
 	if ns.Capabilities.Seed {
 		Expect(os.RemoveAll(filepath.Join(ns.LocalStore, ns.Name))).To(Succeed())
 	}
+}
+
+// DeleteWithoutSnapshot requests the deletion of the Etcd of a failed test, which needs no final snapshot.
+func (ns *TestNamespace) DeleteWithoutSnapshot(ctx context.Context, etcd *druidv1alpha1.Etcd) {
+	GinkgoHelper()
+
+	before := etcd.DeepCopy()
+	metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, druidv1alpha1.SkipFinalSnapshotAnnotation, "")
+	Expect(client.IgnoreNotFound(ns.Client.Patch(ctx, etcd, client.MergeFrom(before)))).To(Succeed())
+	Expect(ns.Delete(ctx, etcd)).To(Succeed())
+}
+
+func (ns *TestNamespace) deleteNamespace(ctx context.Context) error {
+	return client.IgnoreNotFound(ns.Client.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns.Name}}))
 }
 
 func (ns *TestNamespace) listEtcds(ctx context.Context) []druidv1alpha1.Etcd {
