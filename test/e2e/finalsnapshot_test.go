@@ -54,7 +54,7 @@ var _ = Describe("The final snapshot", func() {
 			Expect(framework.Condition(etcd, "FinalSnapshotTaken")).To(And(HaveField("Status", BeEquivalentTo("True")), HaveField("Reason", "SnapshotVerified")))
 			Expect(snapshots(ns, "Full-")).NotTo(ContainElement(HaveSuffix(".final")))
 		},
-		Entry("with one member", int32(1), SpecTimeout(specTimeout)),
+		Entry("with one member", Label("long"), int32(1), SpecTimeout(specTimeout)),
 		Entry("with three members", int32(3), SpecTimeout(specTimeout)),
 	)
 
@@ -135,7 +135,7 @@ var _ = Describe("The final snapshot", func() {
 			restored.ExpectContained(ctx, writeLog.Written())
 			restored.Write(ctx, 1)
 		},
-		Entry("with one member", int32(1), SpecTimeout(specTimeout)),
+		Entry("with one member", Label("long"), int32(1), SpecTimeout(specTimeout)),
 		Entry("with three members", int32(3), SpecTimeout(specTimeout)),
 	)
 

@@ -89,7 +89,7 @@ var _ = Describe("The etcd component of gardenlet", func() {
 			Eventually(func() bool { return ns.IsGone(ctx, etcd) }).
 				WithContext(ctx).WithTimeout(framework.ReadyTimeout).WithPolling(framework.PollInterval).Should(BeTrue(), ns.State)
 		},
-		Entry("with the class normal, without backups", SpecTimeout(specTimeout), "events", gardeneretcd.ClassNormal, false),
+		Entry("with the class normal, without backups", Label("long"), SpecTimeout(specTimeout), "events", gardeneretcd.ClassNormal, false),
 		Entry("with the class important, with backups", SpecTimeout(specTimeout), "main", gardeneretcd.ClassImportant, true),
 	)
 })
