@@ -169,11 +169,23 @@ start_cluster`)
 		out, _ := command.CombinedOutput() // a failed set-up is one of the cases
 		Expect(string(out)).To(ContainSubstring(expected))
 	},
-		Entry("the local seed without KUBECONFIG", "", "", "Cluster: the local seed\nseed up --volumes-in-memory\n"),
+		Entry("the local seed without KUBECONFIG", "", "", "Cluster: the local seed\nseed build\nseed up --example=false --volumes-in-memory\n"),
 		Entry("the local seed with its own KUBECONFIG", "/seed", "", "Cluster: the local seed\n"),
 		Entry("the local seed with the image of the user", "", "a b.tar", "seed up --volumes-in-memory --wrapper=a b.tar\n"),
 		Entry("the cluster of KUBECONFIG", "/other", "", "Cluster: context of KUBECONFIG=/other"),
 		Entry("no image of the user on another cluster", "/other", "a.tar", "failed: set-up: WRAPPER and SIDECAR are for the local seed"),
+	)
+
+	DescribeTable("runs fewer scenarios at the same time on a machine that starts the seed slowly", func(seconds, expected string) {
+		suites, err := os.ReadFile("suites.sh")
+		Expect(err).NotTo(HaveOccurred())
+		out, err := exec.Command("bash", "-c", string(suites)+"\nlimit_processes "+seconds+"\nginkgo() { printf '%s ' \"$1\"; }\nFOCUS=\nscenarios").Output()
+		Expect(err).NotTo(HaveOccurred())
+		Expect(string(out)).To(HaveSuffix(expected))
+	},
+		Entry("a fast one", "12", "\n--procs=9 --procs=3 "),
+		Entry("a slow one", "20", "\n--procs=6 --procs=2 "),
+		Entry("one on which the seed already runs", "1", "\n--procs=9 --procs=3 "),
 	)
 
 	DescribeTable("runs an end-to-end test", func(focus string, labels []string, expected int) {
