@@ -12,6 +12,7 @@ import (
 	"time"
 
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -131,8 +132,12 @@ func (r *Reconciler) compare(ctx context.Context, kind schema.GroupVersionKind, 
 }
 
 // postponesComparison returns whether another reconciliation compares an object that this operator does not know yet. Without the limit, an
-// operator that starts would read every object of every Etcd before it completes anything. A change that the operator sees is compared at once.
+// operator that starts would read every object of every Etcd before it completes anything. A change that the operator sees is compared at once,
+// and so is the StatefulSet, from whose template the operator may replace pods.
 func (r *Reconciler) postponesComparison(cached client.Object, c comparison) bool {
+	if _, isStatefulSet := cached.(*appsv1.StatefulSet); isStatefulSet {
+		return false
+	}
 	if r.Comparisons == nil || !c.repairedAt.IsZero() || !r.compared.isUnchanged(cached) || r.Comparisons.AllowN(r.Clock.Now(), 1) {
 		return false
 	}

@@ -83,8 +83,8 @@ const (
 // more each second.
 func newComparisonLimit() *rate.Limiter { return rate.NewLimiter(5*objectsOfEtcd, 50*objectsOfEtcd) }
 
-// objectsOfEtcd is how many objects of an Etcd are compared.
-const objectsOfEtcd = 8
+// objectsOfEtcd is how many objects of an Etcd without a NetworkPolicy are compared within the limit: all but the StatefulSet.
+const objectsOfEtcd = 7
 
 // comparisons are the results of earlier comparisons. They are the versions of objects that equal their rendering or are assumed to, and the
 // last differences of others. They save reads, and decide nothing. An operator that starts reads each object once. The zero value is ready.

@@ -14,6 +14,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"golang.org/x/time/rate"
+	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -156,6 +157,19 @@ var _ = Describe("Requests of the operator after a restart", func() {
 		k.Tick()
 		Expect(o.count("RepairingDrift")).To(Equal(1))
 		Expect(selector(k, "")).NotTo(HaveKey("x"))
+	})
+
+	It("find a changed StatefulSet at once, from which the operator may replace pods", func() {
+		k := reconciledCluster(1)
+		set := &appsv1.StatefulSet{}
+		must(k.Client(nil).Get(context.Background(), k.Etcd, set))
+		set.Spec.Template.Spec.PriorityClassName = "other"
+		set.Generation++
+		must(k.Client(nil).Update(context.Background(), set))
+		o := startOperator(k, nil)
+		o.reconciler.Comparisons = rate.NewLimiter(0, 0)
+		o.reconcileOnce()
+		Expect(o.count("RepairingDrift")).To(Equal(1))
 	})
 
 	It("are not repeated for the objects of 10,000 Etcds", func() {

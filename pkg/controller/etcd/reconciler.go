@@ -94,8 +94,8 @@ type Reconciler struct {
 	Rollouts Rollouts
 	// Issuing limits the number of Etcds for which keys are generated at the same time. Nil: there is no limit.
 	Issuing *calls.Slots
-	// Comparisons limits how often an object is read that was never compared with its rendering and has not changed since the start of the
-	// operator. Nil: there is no limit.
+	// Comparisons limits the reads of objects that this operator has never compared with their rendering and has not seen changing, in objects
+	// per second. It does not limit StatefulSets. Nil: there is no limit.
 	Comparisons *rate.Limiter
 	// Snapshots runs the calls for full snapshots before members stop or data is discarded.
 	Snapshots *calls.Runner[etcdcluster.SnapshotCall]
