@@ -136,10 +136,10 @@ start_seed() {
 	local exports began
 	echo "Cluster: the local seed"
 	seed build || failed "set-up: seed build" || return
+	# On a busy disk, one fsync call can take longer than the bound of a test. The volumes are therefore in memory.
 	began=$SECONDS
 	seed up --example=false --volumes-in-memory || failed "set-up: seed up" || return
 	limit_processes $((SECONDS - began))
-	# On a busy disk, one fsync call can take longer than the bound of a test.
 	seed up --volumes-in-memory ${WRAPPER:+"--wrapper=$WRAPPER"} ${SIDECAR:+"--sidecar=$SIDECAR"} \
 		${WRAPPER_NEXT:+"--wrapper-next=$WRAPPER_NEXT"} ${SIDECAR_NEXT:+"--sidecar-next=$SIDECAR_NEXT"} || failed "set-up: seed up" || return
 	seed object-store || failed "set-up: seed object-store" || return

@@ -170,6 +170,7 @@ start_cluster`)
 		Expect(string(out)).To(ContainSubstring(expected))
 	},
 		Entry("the local seed without KUBECONFIG", "", "", "Cluster: the local seed\nseed build\nseed up --example=false --volumes-in-memory\n"),
+		Entry("the local seed with the example", "", "", "of those that limit gaps\nseed up --volumes-in-memory\n"),
 		Entry("the local seed with its own KUBECONFIG", "/seed", "", "Cluster: the local seed\n"),
 		Entry("the local seed with the image of the user", "", "a b.tar", "seed up --volumes-in-memory --wrapper=a b.tar\n"),
 		Entry("the cluster of KUBECONFIG", "/other", "", "Cluster: context of KUBECONFIG=/other"),
