@@ -2,7 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cgroup creates the parents of the pods' cgroups, and removes them with their children, on cgroup v1 and v2.
+// Package cgroup creates the parents of the pods' cgroups, and a cgroup for the programs of the cluster. It removes them with their children. It
+// supports cgroup v1 and v2.
 package cgroup
 
 import (
@@ -11,6 +12,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -142,6 +144,69 @@ func inheritCPUs(dir string) error {
 	}
 
 	return nil
+}
+
+// Share creates the cgroup and gives it as much CPU time as one busy thread of another cgroup has on each CPU. On the root level, each thread
+// counts as much as a whole cgroup. With the default, the many threads of busy processes would leave little CPU time for all pods together.
+func Share(name string) error {
+	if err := Ensure(name); err != nil {
+		return err
+	}
+
+	dir, err := cpuHierarchy()
+	if err != nil {
+		return err
+	}
+
+	file, weight := filepath.Join(dir, name, "cpu.shares"), 1024
+	if IsV2() {
+		file, weight = filepath.Join(dir, name, "cpu.weight"), 100
+	}
+
+	if err := os.WriteFile(file, []byte(strconv.Itoa(weight*runtime.NumCPU())), 0o644); err != nil { // #nosec G703 -- a file of a cgroup of the seed
+		return fmt.Errorf("setting the weight of cgroup %s: %w", name, err)
+	}
+
+	return nil
+}
+
+// Join moves the process, with all of its threads, to the cgroup of the hierarchy that distributes CPU time.
+func Join(name string, pid int) error {
+	dir, err := cpuHierarchy()
+	if err != nil {
+		return err
+	}
+
+	if err := os.WriteFile(filepath.Join(dir, name, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0o644); err != nil { // #nosec G703 -- as above
+		return fmt.Errorf("adding process %d to cgroup %s: %w", pid, name, err)
+	}
+
+	return nil
+}
+
+// cpuHierarchy returns the root of the hierarchy that distributes CPU time.
+func cpuHierarchy() (string, error) {
+	if IsV2() {
+		return Root, nil
+	}
+
+	roots, err := hierarchies()
+	if err != nil {
+		return "", err
+	}
+
+	return withShares(roots)
+}
+
+// withShares returns the only hierarchy of cgroup v1 whose cgroups have a weight for CPU time.
+func withShares(roots []string) (string, error) {
+	for _, root := range roots {
+		if _, err := os.Stat(filepath.Join(root, "cpu.shares")); err == nil {
+			return root, nil
+		}
+	}
+
+	return "", fmt.Errorf("no cgroup hierarchy below %s has the controller cpu", Root)
 }
 
 // Kill kills every process in the cgroup and its children, and returns when they have ended.

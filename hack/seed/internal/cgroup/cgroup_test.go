@@ -6,6 +6,8 @@ package cgroup_test
 
 import (
 	"io/fs"
+	"os"
+	"path/filepath"
 	"syscall"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -21,6 +23,20 @@ var _ = Describe("MissingControllers", func() {
 
 	It("returns the required controllers that are not delegated", func() {
 		Expect(cgroup.MissingControllers("cpu pids\n")).To(ConsistOf("cpuset", "memory"))
+	})
+})
+
+var _ = Describe("WithShares", func() {
+	It("returns the hierarchy that distributes CPU time, also if its directory has another name", func() {
+		memory, cpu := GinkgoT().TempDir(), GinkgoT().TempDir()
+		Expect(os.WriteFile(filepath.Join(cpu, "cpu.shares"), []byte("1024\n"), 0o644)).To(Succeed())
+
+		Expect(cgroup.WithShares([]string{memory, cpu})).To(Equal(cpu))
+	})
+
+	It("returns an error that names the missing controller", func() {
+		_, err := cgroup.WithShares([]string{GinkgoT().TempDir()})
+		Expect(err).To(MatchError(ContainSubstring("the controller cpu")))
 	})
 })
 

@@ -58,6 +58,9 @@ func (c Cluster) prefix() string { return "druid-" + c.Name() }
 // Cgroup is the parent of all pods' cgroups, relative to the root of each hierarchy.
 func (c Cluster) Cgroup() string { return c.prefix() }
 
+// SystemCgroup is the cgroup of the control plane, and of the kubelets and the container runtimes, relative to the root of each hierarchy.
+func (c Cluster) SystemCgroup() string { return c.prefix() + "-system" }
+
 // Bridge is the name of the bridge that connects the nodes' network namespaces.
 func (c Cluster) Bridge() string { return "druid" + c.Name() + "0" }
 

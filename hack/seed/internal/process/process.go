@@ -21,6 +21,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/cgroup"
 )
 
 // Spec describes a program that runs in the background.
@@ -60,7 +62,11 @@ type Record struct {
 }
 
 // Table stores records and logs in two directories.
-type Table struct{ Pids, Logs string }
+type Table struct {
+	Pids, Logs string
+	// Cgroup is the cgroup of all started processes, relative to the root of each hierarchy. Empty: the cgroup of this process.
+	Cgroup string
+}
 
 // Ensure starts the program if it does not run, and restarts it if it runs with other arguments or inputs.
 func (t Table) Ensure(ctx context.Context, s Spec) error {
@@ -107,6 +113,13 @@ func (t Table) start(s Spec, inputs string) error {
 	pid := command.Process.Pid
 	// Wait reaps the child if it ends before this process does.
 	go func() { _ = command.Wait() }()
+
+	if t.Cgroup != "" {
+		if err := cgroup.Join(t.Cgroup, pid); err != nil {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+			return fmt.Errorf("starting %s: %w", s.Name, err)
+		}
+	}
 
 	startTime, _ := startTime(pid)
 	record := Record{PID: pid, StartTime: startTime, BootID: bootID(), Args: s.Args, Inputs: inputs, Started: time.Now().UTC()}

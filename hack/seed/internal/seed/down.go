@@ -67,6 +67,7 @@ func (s *Seed) Down(ctx context.Context) error {
 	errs = append(errs,
 		network.RemoveBridge(ctx, s.Layout.Cluster),
 		cgroup.Remove(s.Layout.Cgroup()),
+		cgroup.Remove(s.Layout.SystemCgroup()),
 		host.Unmount(s.Layout.Run),
 		host.Restore(s.Layout.HostState(), s.hostStates()...),
 	)

@@ -58,7 +58,7 @@ func New(cluster layout.Cluster, out *progress.Printer) (*Seed, error) {
 
 func newSeed(l layout.Layout, out *progress.Printer) (*Seed, error) {
 	s := &Seed{Layout: l, Out: out, Builder: build.Builder{Layout: l, Out: out}}
-	s.processes = process.Table{Pids: l.Pids(), Logs: l.Logs()}
+	s.processes = process.Table{Pids: l.Pids(), Logs: l.Logs(), Cgroup: l.SystemCgroup()}
 
 	return s, s.wire()
 }

@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/build"
+	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/cgroup"
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/host"
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/image"
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/layout"
@@ -150,6 +151,12 @@ func (s *Seed) prepare(ctx context.Context) error {
 
 	if err := os.MkdirAll(s.Layout.Logs(), 0o755); err != nil {
 		return err
+	}
+
+	for _, name := range []string{s.Layout.Cgroup(), s.Layout.SystemCgroup()} {
+		if err := cgroup.Share(name); err != nil {
+			return err
+		}
 	}
 
 	return network.EnsureBridge(ctx, s.Layout.Cluster)
