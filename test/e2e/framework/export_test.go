@@ -4,8 +4,15 @@
 
 package framework
 
+import clientv3 "go.etcd.io/etcd/client/v3"
+
 // CapabilitiesOf exports capabilitiesOf and ImageIn exports imageIn for tests.
 func CapabilitiesOf(isSeed bool, version, nextSidecar string) (Capabilities, error) {
 	return capabilitiesOf(isSeed, version, nextSidecar)
 }
 func ImageIn(vector, name string) string { return imageIn(vector, name) }
+
+// EndWorkload ends a workload with these clients.
+func EndWorkload(clients ...*clientv3.Client) {
+	(&Workload{cancel: func() {}, clients: clients}).end()
+}

@@ -94,10 +94,7 @@ func (ns *TestNamespace) StartWorkloadWith(ctx context.Context, etcd *druidv1alp
 
 	w.done.Go(func() { w.recordStalls(ctx) })
 
-	DeferCleanup(func() {
-		cancel()
-		w.done.Wait()
-	})
+	DeferCleanup(w.end)
 
 	return w
 }
@@ -232,8 +229,7 @@ func (w *Workload) endPhase(now time.Time) {
 // the phases.
 func (w *Workload) Stop(ctx context.Context) []PhaseStats {
 	GinkgoHelper()
-	w.cancel()
-	w.done.Wait()
+	w.end()
 	w.lock.Lock()
 	defer w.lock.Unlock()
 	w.endPhase(time.Now())
@@ -253,6 +249,21 @@ func (w *Workload) Stop(ctx context.Context) []PhaseStats {
 	Expect(w.missing).To(BeEmpty(), "acknowledged writes that the next read did not return")
 
 	return phases
+}
+
+// end stops the clients and closes their connections. gRPC would otherwise connect to the deleted pods again and again for all of the other tests.
+func (w *Workload) end() {
+	w.cancel()
+	w.done.Wait()
+
+	w.lock.Lock()
+	defer w.lock.Unlock()
+
+	for _, client := range w.clients {
+		_ = client.Close()
+	}
+
+	w.clients = nil
 }
 
 // run executes the operation repeatedly until the context ends.
