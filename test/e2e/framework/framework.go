@@ -39,7 +39,7 @@ const (
 	// ReconcileTimeout is how long a test waits for an effect that needs reconciliations only.
 	ReconcileTimeout = time.Minute
 	// PollInterval is the time between two polls of a condition.
-	PollInterval = 500 * time.Millisecond
+	PollInterval = time.Second
 )
 
 // Users that hack/seed configures in the values of the chart. The protection of the objects of Etcds exempts the first one. The

@@ -32,7 +32,7 @@ const (
 	workloadAttemptTimeout = 300 * time.Millisecond
 	// workloadInterval is the time between two operations of a client. The requests of three workloads take CPU time from members that
 	// start on the same two cores.
-	workloadInterval = 50 * time.Millisecond
+	workloadInterval = 100 * time.Millisecond
 	// retryInterval is the time between two attempts of an operation, which is the default of the etcd client.
 	retryInterval = 25 * time.Millisecond
 	// dialTimeout bounds a connection attempt, because packets to a partitioned node get no response. The client then
