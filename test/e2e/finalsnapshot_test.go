@@ -5,6 +5,7 @@
 package e2e_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,6 +15,8 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -139,14 +142,15 @@ var _ = Describe("The final snapshot", func() {
 		Entry("with three members", int32(3), SpecTimeout(specTimeout)),
 	)
 
-	It("is attempted three times before a cluster hibernates and keeps its volumes", framework.NeedsSeed("changes the mode of the directory of the Local store"), func(ctx SpecContext) {
+	It("is attempted three times before a cluster hibernates, which keeps its volume and loses no key", framework.NeedsSeed("changes the mode of the directory of the Local store"), func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "hibernation-unsaved")
 		etcd := fixture.Etcd(fixture.WithName("main"), withLocalStore(ns), withRareSnapshots)
 		ns.Create(ctx, etcd)
 		ns.EventuallyReady(ctx, etcd)
 		eventuallySnapshot(ctx, ns, etcd, "main-full-snap", 0)
 		writeLog := ns.NewWriteLog(etcd)
-		writeLog.Write(ctx, 10)
+		writeLog.Write(ctx, 50)
+		claim := ns.Claim(ctx, etcd)
 
 		Expect(os.Chmod(ns.StoreDir(), 0)).To(Succeed())
 		DeferCleanup(os.Chmod, ns.StoreDir(), os.FileMode(0o755))
@@ -154,14 +158,47 @@ var _ = Describe("The final snapshot", func() {
 		Expect(framework.Condition(etcd, "FinalSnapshotTaken")).To(And(
 			HaveField("Status", BeEquivalentTo("False")), HaveField("Reason", "SnapshotFailed"), HaveField("Message", ContainSubstring("3 attempts failed")),
 		))
+		Expect(ns.Claim(ctx, etcd).UID).To(Equal(claim.UID), "the claim is the same")
 
-		By("waking up with the volume and the store")
+		By("waking up through the scale subresource, with the volume and the store")
 		Expect(os.Chmod(ns.StoreDir(), 0o755)).To(Succeed())
-		ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 1 })
+		scale := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: 1}}
+		Expect(ns.Client.SubResource("scale").Update(ctx, etcd, client.WithSubResourceBody(scale))).To(Succeed())
+		Expect(ns.Client.Get(ctx, client.ObjectKeyFromObject(etcd), etcd)).To(Succeed())
+		Expect(etcd.Spec.Replicas).To(BeEquivalentTo(1))
 		ns.EventuallyReady(ctx, etcd)
+		Expect(ns.Claim(ctx, etcd).UID).To(Equal(claim.UID))
 		writeLog.ExpectComplete(ctx)
+
+		By("deleting the Etcd while it is hibernated")
+		hibernate(ctx, ns, etcd)
+		Expect(ns.Client.Delete(ctx, etcd)).To(Succeed())
+		Eventually(func() bool { return ns.IsGone(ctx, etcd) }).
+			WithContext(ctx).WithTimeout(framework.ReadyTimeout).WithPolling(framework.PollInterval).Should(BeTrue(), ns.State)
+		expectRemaining(ctx, ns, "PersistentVolumeClaim main-main-0")
 	}, SpecTimeout(specTimeout))
 })
+
+// hibernate sets the replicas to 0 and waits until no pod exists and the status reports it.
+func hibernate(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd) {
+	GinkgoHelper()
+	ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 0 })
+	ns.Eventually(ctx, etcd, func(g Gomega) {
+		pods := &corev1.PodList{}
+		g.Expect(ns.Client.List(ctx, pods, client.InNamespace(ns.Name))).To(Succeed())
+		g.Expect(pods.Items).To(BeEmpty())
+
+		g.Expect(etcd.Status.ObservedGeneration).To(HaveValue(Equal(etcd.Generation)))
+		g.Expect(etcd.Status.LastOperation.State).To(BeEquivalentTo("Succeeded"))
+		g.Expect(etcd.Status.Replicas).To(BeZero())
+		g.Expect(etcd.Status.ReadyReplicas).To(BeZero())
+		g.Expect(framework.Condition(etcd, "AllMembersReady").Reason).To(Equal("NotChecked"))
+
+		statefulSet := &appsv1.StatefulSet{}
+		g.Expect(ns.Client.Get(ctx, client.ObjectKeyFromObject(etcd), statefulSet)).To(Succeed())
+		g.Expect(statefulSet.Spec.Replicas).To(HaveValue(BeZero()))
+	})
+}
 
 // fullName matches the name of a full snapshot. The group is the last revision.
 var fullName = regexp.MustCompile(`^Full-\d+-(\d+)-\d+`)
