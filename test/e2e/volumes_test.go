@@ -22,10 +22,6 @@ import (
 )
 
 var _ = Describe("The volumes of three members", quiet, func() {
-	capacity := func(size string) func(*druidv1alpha1.Etcd) {
-		return func(etcd *druidv1alpha1.Etcd) { etcd.Spec.StorageCapacity = new(resource.MustParse(size)) }
-	}
-
 	It("are expanded while the cluster is healthy, and are replaced by smaller ones of another class", SpecPriority(7), framework.NeedsSeed("expands volumes without a driver"), func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "volumes")
 		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(3), capacity("1Gi"), withLocalStore(ns), func(etcd *druidv1alpha1.Etcd) {
@@ -63,8 +59,10 @@ var _ = Describe("The volumes of three members", quiet, func() {
 
 		migrateVolumes(ctx, ns, etcd)
 	}, SpecTimeout(specTimeout))
+})
 
-	It("are not expanded if their StorageClass does not allow it", framework.NeedsSeed("uses a StorageClass of the seed"), func(ctx SpecContext) {
+var _ = Describe("The volume of a single member", func() {
+	It("is not expanded if its StorageClass does not allow it", framework.NeedsSeed("uses a StorageClass of the seed"), func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "not-expandable")
 		etcd := fixture.Etcd(fixture.WithName("main"), capacity("1Gi"), func(etcd *druidv1alpha1.Etcd) { etcd.Spec.StorageClass = new("local") })
 		ns.Create(ctx, etcd)
@@ -78,6 +76,11 @@ var _ = Describe("The volumes of three members", quiet, func() {
 		expectUntouched(ctx, ns, before, "")
 	}, SpecTimeout(specTimeout))
 })
+
+// capacity sets the size of the volumes.
+func capacity(size string) func(*druidv1alpha1.Etcd) {
+	return func(etcd *druidv1alpha1.Etcd) { etcd.Spec.StorageCapacity = new(resource.MustParse(size)) }
+}
 
 // migrateVolumes requests smaller volumes of another class. All members are replaced, one after the other, and at least as many as before vote at all
 // times. The client Service selects none of them when it is removed. A client that was connected to it before waits until etcd stops, after one second.
