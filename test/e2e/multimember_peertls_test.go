@@ -87,7 +87,7 @@ var _ = Describe("A cluster of three members stays healthy", func() {
 		})
 	}, SpecTimeout(specTimeout))
 
-	It("when a member needs a raft snapshot while peer TLS is enabled", func(ctx SpecContext) {
+	It("when a member needs a raft snapshot while peer TLS is enabled", Label("long"), func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "peer-tls-behind")
 		clients, peers := framework.NewAuthority("e2e-clients"), framework.NewAuthority("e2e-peers")
 		certificate := clients.Client("client-client")
@@ -140,7 +140,7 @@ var _ = Describe("A cluster of three members stays healthy", func() {
 		writeLog.ExpectComplete(ctx)
 	}, SpecTimeout(2*specTimeout))
 
-	It("when TLS is disabled during hibernation", SpecPriority(8), func(ctx SpecContext) {
+	It("when TLS is disabled during hibernation", Label("long"), func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "peer-tls-hibernated")
 		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(3))
 		ns.Create(ctx, etcd)

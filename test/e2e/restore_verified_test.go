@@ -110,7 +110,7 @@ var _ = Describe("A restore", func() {
 		Eventually(ns.IsGone).WithContext(ctx).WithArguments(volume).WithTimeout(framework.ReadyTimeout).WithPolling(framework.PollInterval).Should(BeTrue(), ns.State)
 	}, SpecTimeout(2*specTimeout))
 
-	It("does not result in an empty cluster if the bucket is emptied and the volume is lost", SpecPriority(8), framework.NeedsSeed("deletes volumes"), framework.NeedsRestore("restores a snapshot"), func(ctx SpecContext) {
+	It("does not result in an empty cluster if the bucket is emptied and the volume is lost", Label("long"), framework.NeedsSeed("deletes volumes"), framework.NeedsRestore("restores a snapshot"), func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "emptiedbucket")
 		etcd := fixture.Etcd(fixture.WithName("main"), withLocalStore(ns), withSmallJobs)
 		ns.Create(ctx, etcd)

@@ -60,10 +60,10 @@ var _ = Describe("A full database", func() {
 		},
 		Entry("with three members of etcd 3.4", int32(3), "3.4", SpecTimeout(specTimeout)),
 		Entry("with three members of etcd 3.5", Label("long"), int32(3), "3.5", SpecTimeout(specTimeout)),
-		Entry("with a single member", int32(1), "3.4", SpecTimeout(specTimeout)),
+		Entry("with a single member", Label("long"), int32(1), "3.4", SpecTimeout(specTimeout)),
 	)
 
-	It("is reported with the prefix of its keys if these need too much, until the quota is larger", func(ctx SpecContext) {
+	It("is reported with the prefix of its keys if these need too much, until the quota is larger", Label("long"), func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "space-keys")
 		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(3), withQuota("64Mi"))
 		ns.Create(ctx, etcd)

@@ -64,7 +64,7 @@ var _ = Describe("The pages for users", func() {
 		Expect(writeLog.TryWrite(ctx, old)).NotTo(Succeed(), "etcd no longer trusts the old CA")
 	}, SpecTimeout(specTimeout))
 
-	It("lead to the first key in less than ten minutes on another cluster", SpecPriority(8), framework.NeedsSeed("starts another cluster"), func(ctx SpecContext) {
+	It("lead to the first key in less than ten minutes on another cluster", Label("long"), framework.NeedsSeed("starts another cluster"), func(ctx SpecContext) {
 		followTutorial(ctx)
 	}, SpecTimeout(tutorialTimeout))
 })
