@@ -22,14 +22,13 @@ import (
 )
 
 var _ = Describe("The history of concurrent clients", framework.NeedsSeed("crashes etcd and reads write-ahead logs"), func() {
-	// The test kills the operator in its first minutes, while the other quiet tests create their clusters. It needs a host with low load: too
-	// many requests without a result make the search for a linearization long.
-	It("is linearizable while the operator rolls out changes, scales, repairs, defragments, surges and rotates, and crashes", quiet, SpecPriority(10), func(ctx SpecContext) {
+	// The test kills the operator, and needs a host with low load: too many requests without a result make the search for a linearization long.
+	// Therefore no other test may run at the same time.
+	It("is linearizable while the operator rolls out changes, scales, repairs, defragments, surges and rotates, and crashes", Label("long"), Serial, func(ctx SpecContext) {
 		operator, err := seed.Operator(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		c := newChanges(ctx, "history", GinkgoRandomSeed())
 		kill := sync.OnceFunc(func() {
-			operator.EventuallyLeading(ctx) // another test may have killed it
 			operator.Kill(ctx)
 		})
 		c.beforeEach = func(context.Context) { kill() }

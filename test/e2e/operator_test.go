@@ -179,9 +179,9 @@ var _ = Describe("The operator", Serial, Ordered, SpecPriority(10), func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// The operator writes to the objects of other tests at the same time. The test ignores these writes. It is quiet, because a member that does not
-// respond in time at a high load changes a condition.
-var _ = Describe("The operator", quiet, func() {
+// The operator may still write to the namespaces of earlier tests. The test ignores these writes. No other test runs at the same time, because a
+// member that does not respond in time at a high load changes a condition. `make test` measures the writes for ten idle Etcds.
+var _ = Describe("The operator", Label("long"), Serial, func() {
 	It("writes only its own Leases while nothing changes", framework.NeedsSeed("reads the audit log"), func(ctx SpecContext) {
 		operator, err := seed.Operator(ctx)
 		Expect(err).NotTo(HaveOccurred())
