@@ -138,7 +138,7 @@ var _ = Describe("The loss of two of three volumes", func() {
 				g.Expect(framework.Condition(etcd, "RevisionConfirmed").Message).To(Equal("No quorum has returned a lower revision than an earlier one"), "no loss was accepted")
 			})
 		},
-		Entry("until the first member is healthy", SpecPriority(7), framework.NeedsSeed("deletes volumes and selects nodes of the seed"), framework.NeedsRestore("restores a snapshot"),
+		Entry("until the first member is healthy", Label("long"), framework.NeedsSeed("deletes volumes and selects nodes of the seed"), framework.NeedsRestore("restores a snapshot"),
 			"", false, SpecTimeout(specTimeout)),
 		Entry("until all members are ready", Label("long"), framework.NeedsSeed("deletes volumes and selects nodes of the seed"), framework.NeedsRestore("restores a snapshot"),
 			"", true, SpecTimeout(specTimeout)),

@@ -72,7 +72,7 @@ var _ = Describe("A single member whose data directory is deleted", func() {
 		}).WithContext(ctx).WithTimeout(framework.ReadyTimeout).WithPolling(framework.PollInterval).Should(Succeed(), ns.State)
 	}, SpecTimeout(specTimeout))
 
-	It("is reported if the store was reset to an earlier state, until a user accepts the loss", SpecPriority(10), framework.NeedsSeed("changes the directory of a volume"), framework.NeedsRestore("restores a snapshot"), func(ctx SpecContext) {
+	It("is reported if the store was reset to an earlier state, until a user accepts the loss", Label("long"), framework.NeedsSeed("changes the directory of a volume"), framework.NeedsRestore("restores a snapshot"), func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "rollback")
 		etcd := fixture.Etcd(fixture.WithName("main"), withLocalStore(ns))
 		ns.Create(ctx, etcd)

@@ -112,7 +112,7 @@ var _ = Describe("A surge of a single member", func() {
 		Expect(eventsWithReason(ctx, ns, "StartingSurge")).To(HaveLen(3))
 	}, SpecTimeout(specTimeout))
 
-	It("keeps one cluster if etcd of the first member crashes while two members vote, and aborts with an image that cannot be pulled", SpecPriority(8), framework.NeedsSeed("crashes a process"), func(ctx SpecContext) {
+	It("keeps one cluster if etcd of the first member crashes while two members vote, and aborts with an image that cannot be pulled", Label("long"), framework.NeedsSeed("crashes a process"), func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "surge-crash")
 		etcd := fixture.Etcd(fixture.WithName("main"), withLocalStore(ns), withSurge)
 		ns.Create(ctx, etcd)
