@@ -189,6 +189,21 @@ start_cluster`)
 		Entry("one on which the seed already runs", "1", "\n--procs=9 --procs=3 "),
 	)
 
+	DescribeTable("gives the programs of the local seed less CPU time while scenarios run that limit gaps", func(auditLog, focus, expected string) {
+		suites, err := os.ReadFile("suites.sh")
+		Expect(err).NotTo(HaveOccurred())
+
+		command := exec.Command("bash", "-c", string(suites)+"\nseed() { echo \"$*\"; }\nginkgo() { echo \"$1\"; }\nscenarios")
+		command.Env = append(os.Environ(), "SEED_AUDIT_LOG="+auditLog, "FOCUS="+focus)
+		out, err := command.Output()
+		Expect(err).NotTo(HaveOccurred())
+		Expect(string(out)).To(Equal(expected))
+	},
+		Entry("with all scenarios", "/audit.log", "", "program-weight 1\n--procs=9\nprogram-weight 0.25\n--procs=3\n"),
+		Entry("with those that the user selects", "/audit.log", "name", "program-weight 0.25\n--procs=2\n"),
+		Entry("except on another cluster", "", "", "--procs=9\n--procs=3\n"),
+	)
+
 	DescribeTable("runs an end-to-end test", func(focus string, labels []string, expected int) {
 		suites, err := os.ReadFile("suites.sh")
 		Expect(err).NotTo(HaveOccurred())

@@ -146,9 +146,10 @@ func inheritCPUs(dir string) error {
 	return nil
 }
 
-// Share creates the cgroup and gives it as much CPU time as one busy thread of another cgroup has on each CPU. On the root level, each thread
-// counts as much as a whole cgroup. With the default, the many threads of busy processes would leave little CPU time for all pods together.
-func Share(name string) error {
+// Share creates the cgroup and sets its weight. A share of 1 gives it as much CPU time as one busy thread outside of it has on each CPU. On the
+// root level, each thread counts as much as a whole cgroup. With the default, the many threads of busy processes would leave little CPU time for
+// all pods together.
+func Share(name string, share float64) error {
 	if err := Ensure(name); err != nil {
 		return err
 	}
@@ -158,16 +159,21 @@ func Share(name string) error {
 		return err
 	}
 
-	file, weight := filepath.Join(dir, name, "cpu.shares"), 1024
+	file, thread := filepath.Join(dir, name, "cpu.shares"), 1024.0 // the weight of a thread with the default priority
 	if IsV2() {
-		file, weight = filepath.Join(dir, name, "cpu.weight"), 100
+		file, thread = filepath.Join(dir, name, "cpu.weight"), 100
 	}
 
-	if err := os.WriteFile(file, []byte(strconv.Itoa(weight*runtime.NumCPU())), 0o644); err != nil { // #nosec G703 -- a file of a cgroup of the seed
+	if err := os.WriteFile(file, []byte(strconv.Itoa(weight(thread, share))), 0o644); err != nil { // #nosec G703 -- a file of a cgroup of the seed
 		return fmt.Errorf("setting the weight of cgroup %s: %w", name, err)
 	}
 
 	return nil
+}
+
+// weight returns the weight of a cgroup with this share. The kernel accepts at least 2 in cgroup v1, and at least 1 in cgroup v2.
+func weight(thread, share float64) int {
+	return max(int(thread*share*float64(runtime.NumCPU())), 2)
 }
 
 // Join moves the process, with all of its threads, to the cgroup of the hierarchy that distributes CPU time.

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"syscall"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -37,6 +38,17 @@ var _ = Describe("WithShares", func() {
 	It("returns an error that names the missing controller", func() {
 		_, err := cgroup.WithShares([]string{GinkgoT().TempDir()})
 		Expect(err).To(MatchError(ContainSubstring("the controller cpu")))
+	})
+})
+
+var _ = Describe("Weight", func() {
+	It("is that of one thread for each CPU with a share of 1", func() {
+		Expect(cgroup.Weight(1024, 1)).To(Equal(1024 * runtime.NumCPU()))
+		Expect(cgroup.Weight(100, 0.25)).To(Equal(25 * runtime.NumCPU()))
+	})
+
+	It("is not less than what the kernel accepts", func() {
+		Expect(cgroup.Weight(1024, 0.000001)).To(Equal(2))
 	})
 })
 

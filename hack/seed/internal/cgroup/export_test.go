@@ -12,3 +12,6 @@ func WithShares(roots []string) (string, error) { return withShares(roots) }
 
 // IgnoreGone is private and has no effect on the machine.
 func IgnoreGone(err error) error { return ignoreGone(err) }
+
+// Weight is private and has no effect on the machine.
+func Weight(thread, share float64) int { return weight(thread, share) }

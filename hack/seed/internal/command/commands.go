@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/build"
@@ -53,6 +54,7 @@ func commands() []command {
 		{name: "heal", args: "NODE", help: "connect the node to the network again", changes: true, run: onNode((*seed.Seed).Heal)},
 		{name: "stop-node", args: "NODE", help: "stop the node as a power cut does; its volumes stay", changes: true, run: onNode((*seed.Seed).StopNode)},
 		{name: "start-node", args: "NODE", help: "start the node again", changes: true, run: onNode((*seed.Seed).StartNode)},
+		{name: "program-weight", args: "FRACTION", help: "set how much CPU time the programs of the cluster get on a busy machine, relative to all pods; `up` sets 1", changes: true, run: runProgramWeight},
 		{name: "kubeconfig", help: "print the path of the kubeconfig", run: func(_ context.Context, s *seed.Seed, _ []string, out io.Writer) error {
 			_, err := fmt.Fprintln(out, s.Layout.Kubeconfig())
 			return err
@@ -69,6 +71,19 @@ func onNode(act func(*seed.Seed, context.Context, string) error) func(context.Co
 
 		return act(s, ctx, args[0])
 	}
+}
+
+func runProgramWeight(_ context.Context, s *seed.Seed, args []string, _ io.Writer) error {
+	if len(args) != 1 {
+		return errors.New("expected one fraction, such as 0.25")
+	}
+
+	fraction, err := strconv.ParseFloat(args[0], 64)
+	if err != nil || fraction <= 0 || fraction > 1 {
+		return fmt.Errorf("expected a fraction greater than 0 and at most 1, not %q", args[0])
+	}
+
+	return s.WeighPrograms(fraction)
 }
 
 func runBuild(ctx context.Context, s *seed.Seed, _ []string, _ io.Writer) error {

@@ -154,12 +154,22 @@ func (s *Seed) prepare(ctx context.Context) error {
 	}
 
 	for _, name := range []string{s.Layout.Cgroup(), s.Layout.SystemCgroup()} {
-		if err := cgroup.Share(name); err != nil {
+		if err := cgroup.Share(name, 1); err != nil {
 			return err
 		}
 	}
 
 	return network.EnsureBridge(ctx, s.Layout.Cluster)
+}
+
+// WeighPrograms sets the weight of the programs of a running cluster: the API server, the kubelets, the container runtimes and what they execute.
+// The fraction is relative to the weight of all pods. Up sets it to 1.
+func (s *Seed) WeighPrograms(fraction float64) error {
+	if _, err := s.client(); err != nil {
+		return err
+	}
+
+	return cgroup.Share(s.Layout.SystemCgroup(), fraction)
 }
 
 func (s *Seed) startControllers(ctx context.Context) error {
