@@ -25,7 +25,7 @@ import (
 )
 
 // eventsThreshold is the number of events after which withFrequentSnapshots starts a compaction.
-const eventsThreshold = 8000
+const eventsThreshold = 4000
 
 // withFrequentSnapshots schedules a full snapshot every two minutes, and a compaction after eventsThreshold events. The sidecar keeps two full
 // snapshots, and collects garbage as often as possible. The compression is not the default one.
