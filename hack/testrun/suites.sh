@@ -95,6 +95,7 @@ long() {
 	start_seed || return
 	local version
 	for version in 3.4 3.5; do ETCD_VERSION=$version scenarios; done
+	weigh_programs 1
 	ginkgo --procs=4 --timeout=6h --label-filter=long ./test/e2e
 }
 

@@ -180,7 +180,7 @@ start_cluster`)
 	DescribeTable("runs fewer scenarios at the same time on a machine that starts the seed slowly", func(seconds, expected string) {
 		suites, err := os.ReadFile("suites.sh")
 		Expect(err).NotTo(HaveOccurred())
-		out, err := exec.Command("bash", "-c", string(suites)+"\nlimit_processes "+seconds+"\nginkgo() { printf '%s ' \"$1\"; }\nFOCUS=\nscenarios").Output()
+		out, err := exec.Command("bash", "-c", string(suites)+"\nSEED_AUDIT_LOG=\nlimit_processes "+seconds+"\nginkgo() { printf '%s ' \"$1\"; }\nFOCUS=\nscenarios").Output()
 		Expect(err).NotTo(HaveOccurred())
 		Expect(string(out)).To(HaveSuffix(expected))
 	},
@@ -189,19 +189,20 @@ start_cluster`)
 		Entry("one on which the seed already runs", "1", "\n--procs=9 --procs=3 "),
 	)
 
-	DescribeTable("gives the programs of the local seed less CPU time while scenarios run that limit gaps", func(auditLog, focus, expected string) {
+	DescribeTable("gives the programs of the local seed less CPU time while scenarios run that limit gaps", func(function, auditLog, focus, expected string) {
 		suites, err := os.ReadFile("suites.sh")
 		Expect(err).NotTo(HaveOccurred())
 
-		command := exec.Command("bash", "-c", string(suites)+"\nseed() { echo \"$*\"; }\nginkgo() { echo \"$1\"; }\nscenarios")
+		command := exec.Command("bash", "-c", string(suites)+"\nstart_seed() { :; }\nfind_assets() { return 1; }\ngo_test() { :; }\nseed() { echo \"$*\"; }\nginkgo() { echo \"$1\"; }\n"+function)
 		command.Env = append(os.Environ(), "SEED_AUDIT_LOG="+auditLog, "FOCUS="+focus)
 		out, err := command.Output()
 		Expect(err).NotTo(HaveOccurred())
 		Expect(string(out)).To(Equal(expected))
 	},
-		Entry("with all scenarios", "/audit.log", "", "program-weight 1\n--procs=9\nprogram-weight 0.25\n--procs=3\n"),
-		Entry("with those that the user selects", "/audit.log", "name", "program-weight 0.25\n--procs=2\n"),
-		Entry("except on another cluster", "", "", "--procs=9\n--procs=3\n"),
+		Entry("with all scenarios", "scenarios", "/audit.log", "", "program-weight 1\n--procs=9\nprogram-weight 0.25\n--procs=3\n"),
+		Entry("with those that the user selects", "scenarios", "/audit.log", "name", "program-weight 0.25\n--procs=2\n"),
+		Entry("except on another cluster", "scenarios", "", "", "--procs=9\n--procs=3\n"),
+		Entry("but not in the step of the long scenarios", "long", "/audit.log", "", strings.Repeat("program-weight 1\n--procs=9\nprogram-weight 0.25\n--procs=3\n", 2)+"program-weight 1\n--procs=4\n"),
 	)
 
 	DescribeTable("runs an end-to-end test", func(focus string, labels []string, expected int) {
@@ -209,7 +210,7 @@ start_cluster`)
 		Expect(err).NotTo(HaveOccurred())
 
 		command := exec.Command("bash", "-c", string(suites)+"\nginkgo() { printf '%s\\n' \"$@\" | sed -n 's/^--label-filter=//p'; }\nscenarios")
-		command.Env = append(os.Environ(), "FOCUS="+focus)
+		command.Env = append(os.Environ(), "SEED_AUDIT_LOG=", "FOCUS="+focus)
 		out, err := command.Output()
 		Expect(err).NotTo(HaveOccurred())
 
@@ -246,6 +247,7 @@ command_step() { :; }
 failed() { echo "$1"; }
 find_assets() { :; }
 start_seed() { :; }
+weigh_programs() { :; }
 start_cluster() { :; }
 go_test() { mapfile -t args < <(printf '%s\n' "${@:2}" | grep -v ^-) && go list -C "$1" -e -f '{{if or .TestGoFiles .XTestGoFiles}}{{.Dir}}{{end}}' "${args[@]}"; }
 ginkgo() { realpath "${!#}"; }

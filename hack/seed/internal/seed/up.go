@@ -163,7 +163,7 @@ func (s *Seed) prepare(ctx context.Context) error {
 }
 
 // WeighPrograms sets the weight of the programs of a running cluster: the API server, the kubelets, the container runtimes and what they execute.
-// The fraction is relative to the weight of all pods. Up sets it to 1.
+// The fraction is relative to the weight of all pods, and greater than 0. Up sets it to 1. Without a started cluster, an error is returned.
 func (s *Seed) WeighPrograms(fraction float64) error {
 	if _, err := s.client(); err != nil {
 		return err
