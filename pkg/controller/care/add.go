@@ -41,6 +41,7 @@ type Config struct {
 	// reconciled at least every four seconds, and every two seconds while a member is not ready. Most reconciliations of a healthy cluster without watch
 	// events only probe its members, for at most eight periods and two minutes. A healthy single member is probed every four periods or every minute,
 	// whichever is shorter. A period of more than a minute applies instead. It is observed again after at most 20 periods and five minutes.
+	// A cluster that is hibernated or not created yet is only observed, at the same periods.
 	SyncPeriod time.Duration
 	// UnknownThreshold is the time since the last renewal of its Lease after which the state of a member is Unknown.
 	UnknownThreshold time.Duration

@@ -43,13 +43,14 @@ const (
 	maxIncrease = 0.05
 )
 
-// baseline is what the last observation of a healthy cluster has found. While the members report the same, no observation is necessary.
+// baseline is what the last observation of a healthy cluster, or of one without members, has found. While the members report the same, no observation is
+// necessary.
 type baseline struct {
 	// resourceVersion is that of the Etcd, whose status has the result of the observation.
 	resourceVersion string
 	// until is when the cluster is observed again.
 	until time.Time
-	// members are the members with their status, sorted by ordinal.
+	// members are the members with their status, sorted by ordinal. Empty: there are none, and nothing is probed.
 	members []probed
 	// probes is the number of probes since the observation.
 	probes int
@@ -159,11 +160,11 @@ func (b *baselines) enqueueLater(requestsFor handler.MapFunc, after time.Duratio
 	}
 }
 
-// baselineFor returns the baseline for an observation that began at a time, and after which the status did not change. Nil: the cluster is not healthy, or
-// something is in progress. Each periodic reconciliation then observes it.
+// baselineFor returns the baseline for an observation that began at a time, and after which the status did not change. Nil: something is in progress, or the
+// cluster has members and is not healthy. Each periodic reconciliation then observes it.
 func (r *Reconciler) baselineFor(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, began time.Time) *baseline {
 	now := r.Clock.Now()
-	if r.Members == nil || now.Sub(began) >= slowObservation || !isHealthy(etcd, o) || wasRenewedRecently(o, now) {
+	if r.Members == nil || now.Sub(began) >= slowObservation || isPending(o) || !hasNoMembers(o) && !isHealthy(etcd, o) || wasRenewedRecently(o, now) {
 		return nil
 	}
 	until := r.observationDueAt(etcd, o, began)
@@ -189,7 +190,7 @@ func (r *Reconciler) baselineFor(etcd *druidv1alpha1.Etcd, o etcdcluster.Observa
 }
 
 // observationDueAt returns when a healthy cluster is observed again after an observation that began at a time. It is in the past if a delta snapshot was due.
-// The condition can then change at any time, for example when a full snapshot no longer replaces the delta snapshot.
+// The condition can then change at any time, for example when a full snapshot no longer replaces the delta snapshot. Without members there is no snapshot.
 func (r *Reconciler) observationDueAt(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, began time.Time) time.Time {
 	due := began.Add(min(observationPeriods*r.Config.SyncPeriod, maxObservationPeriod))
 	if etcd.Spec.Replicas <= 1 {
@@ -200,7 +201,7 @@ func (r *Reconciler) observationDueAt(etcd *druidv1alpha1.Etcd, o etcdcluster.Ob
 			due = record
 		}
 	}
-	if late := conditions.DeltaSnapshotLateAt(etcd, o); !late.IsZero() && late.Before(due) {
+	if late := conditions.DeltaSnapshotLateAt(etcd, o); !late.IsZero() && late.Before(due) && !hasNoMembers(o) {
 		due = late
 	}
 
@@ -219,7 +220,13 @@ func isHealthy(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) bool {
 	}
 	isComplete := members > 0 && len(o.Pods) == members && len(o.Etcd.MemberList) == members && len(o.Etcd.Members) == members
 
-	return isComplete && canRecord(o) && !isPending(o) && !slices.ContainsFunc(etcd.Status.Conditions, isProblem)
+	return isComplete && canRecord(o) && !slices.ContainsFunc(etcd.Status.Conditions, isProblem)
+}
+
+// hasNoMembers is true if no member exists, and none can start without an event of this controller. The cluster is hibernated, or not created yet.
+// Thousands of Etcds that are created at once wait for minutes. Their periodic observations would slow the creation down.
+func hasNoMembers(o etcdcluster.Observation) bool {
+	return len(o.Pods) == 0 && len(o.Etcd.MemberList) == 0 && (!o.StatefulSet.Exists || o.StatefulSet.SpecReplicas == 0)
 }
 
 // isPending is true if something is in progress or could not be read that no event of this controller reports.
@@ -238,11 +245,17 @@ func wasRenewedRecently(o etcdcluster.Observation, now time.Time) bool {
 
 // probe is true if no observation is due, and the members of an Etcd report the same as in the baseline. Each member of a multi-member cluster completes a
 // linearizable read. One of them, in rotation, also returns its endpoint status. One is enough, because all members know the alarms. The responses to the
-// reads contain the term, and each new leader increases it. See probeSingle for a single member.
+// reads contain the term, and each new leader increases it. See probeSingle for a single member. Without members, it sends no request.
 func (r *Reconciler) probe(ctx context.Context, stored, etcd *druidv1alpha1.Etcd, expected *baseline) bool {
 	now := r.Clock.Now()
 	isComparisonDue := r.Config.DataComparisonPeriod > 0 && len(expected.members) > 1 && r.comparisons.isDue(etcd.UID, r.Config.DataComparisonPeriod, false, now)
-	if expected.resourceVersion != stored.ResourceVersion || !now.Before(expected.until) || isComparisonDue || !r.areLeasesRenewed(ctx, etcd, now) {
+	if expected.resourceVersion != stored.ResourceVersion || !now.Before(expected.until) || isComparisonDue {
+		return false
+	}
+	if len(expected.members) == 0 {
+		return true
+	}
+	if !r.areLeasesRenewed(ctx, etcd, now) {
 		return false
 	}
 	probing, cancel := context.WithTimeout(ctx, probeTimeout)

@@ -272,6 +272,79 @@ var _ = Describe("A healthy cluster", func() {
 		})
 	})
 
+	Context("that has no pods", func() {
+		BeforeEach(func(ctx SpecContext) {
+			for id := range uint64(3) {
+				cluster.RemoveMember(id + 1)
+			}
+			sees.base.Pods, sees.base.StatefulSet.SpecReplicas, sees.base.State.Evidence = nil, 0, nil
+			etcd.Spec.Replicas = 0
+			Expect(c.Update(ctx, etcd)).To(Succeed())
+			lease.Spec.RenewTime = new(metav1.NewMicroTime(clock.Now().Add(-time.Hour)))
+			Expect(c.Update(ctx, lease)).To(Succeed())
+		})
+
+		withDeltaSnapshots := druidv1alpha1.BackupSpec{Store: &druidv1alpha1.StoreSpec{}, DeltaSnapshotPeriod: &metav1.Duration{Duration: 10 * time.Second}}
+		// scaleSpec sets the replicas of the spec.
+		scaleSpec := func(ctx context.Context, replicas int32) {
+			GinkgoHelper()
+			etcd.Spec.Replicas = replicas
+			Expect(c.Update(ctx, etcd)).To(Succeed())
+		}
+
+		DescribeTable("is observed again after a longer time", func(ctx SpecContext, change func(context.Context), next time.Duration) {
+			change(ctx)
+			reconcileUntilStable(ctx)
+			Expect(reconcileOnce(ctx)).To(Equal(next))
+			Expect(sees.count).To(BeZero())
+			clock.Step(next)
+			reconcileOnce(ctx)
+			Expect(sees.count).To(Equal(1))
+		},
+			Entry("if it is hibernated, and takes no snapshots", func(context.Context) {}, 20*period),
+			Entry("if it is hibernated, and took its last snapshot before", func(ctx context.Context) {
+				etcd.Spec.Backup = withDeltaSnapshots
+				Expect(c.Update(ctx, etcd)).To(Succeed())
+				sees.base.FullSnapshotLease = etcdcluster.Lease{Exists: true, Holder: "1", RenewTime: clock.Now().Add(-time.Hour)}
+				sees.base.DeltaSnapshotLease = sees.base.FullSnapshotLease
+			}, 20*period),
+			Entry("if it has no StatefulSet yet", func(ctx context.Context) {
+				scaleSpec(ctx, 1)
+				etcd.Spec.Backup = withDeltaSnapshots
+				Expect(c.Update(ctx, etcd)).To(Succeed())
+				sees.base.StatefulSet, sees.base.ManagedResource = etcdcluster.StatefulSet{}, etcdcluster.ManagedResource{}
+			}, 20*period),
+			Entry("if it has no StatefulSet yet, and will be a multi-member cluster", func(ctx context.Context) {
+				scaleSpec(ctx, 3)
+				sees.base.StatefulSet, sees.base.ManagedResource = etcdcluster.StatefulSet{}, etcdcluster.ManagedResource{}
+			}, observationPeriod),
+		)
+
+		It("is observed at once after a watch event", func(ctx SpecContext) {
+			reconcileUntilStable(ctx)
+			r.RecordEvent(client.ObjectKeyFromObject(etcd))
+			reconcileOnce(ctx)
+			Expect(sees.count).To(Equal(1))
+		})
+
+		DescribeTable("is observed in each period", func(ctx SpecContext, change func(ctx context.Context)) {
+			change(ctx)
+			reconcileUntilStable(ctx)
+			reconcileOnce(ctx)
+			Expect(sees.count).To(Equal(1))
+		},
+			Entry("if the StatefulSet has replicas", func(ctx context.Context) {
+				scaleSpec(ctx, 1)
+				sees.base.StatefulSet.SpecReplicas = 1
+			}),
+			Entry("if external members respond", func(context.Context) { cluster.AddMember(1, "main-0", "main-0") }),
+			Entry("if a read failed", func(context.Context) {
+				sees.base.Failures = []etcdcluster.ReadFailure{{Section: etcdcluster.SectionPods, Message: "timeout"}}
+			}),
+			Entry("if a volume is not bound", func(context.Context) { sees.base.Claims = []etcdcluster.Claim{{Name: "main-0", Exists: true}} }),
+		)
+	})
+
 	It("is only probed while clients write", func(ctx SpecContext) {
 		reconcileUntilStable(ctx)
 		Expect(cluster.Write()).To(Succeed())

@@ -139,9 +139,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 }
 
 // nextAfter returns the pause after a reconciliation that began at a time. With a baseline, the next reconciliation is a probe, or the observation that is
-// due. Without one it is an observation.
+// due. Without members it is the observation that is due. Without a baseline it is an observation.
 func (r *Reconciler) nextAfter(etcd *druidv1alpha1.Etcd, began time.Time, expected *baseline) time.Duration {
 	now, period := r.Clock.Now(), r.periodFor(etcd, expected != nil)
+	if expected != nil && len(expected.members) == 0 {
+		return max(expected.until.Sub(now), minPause)
+	}
 	next := wait.Jitter(period, 0.1) - now.Sub(began)
 	if expected != nil {
 		next = min(next, expected.until.Sub(now))
