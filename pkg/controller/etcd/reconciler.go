@@ -175,10 +175,8 @@ func (r *Reconciler) report(ctx context.Context, o engine.Result, delay *rollout
 			r.operations.record(client.ObjectKeyFromObject(run.Target.Stored), run.Plan)
 		}
 	}
-	next := run.Target.Stored.DeepCopy()
-	changed := r.setStatus(ctx, next, o, delay)
-	before := run.Target.Stored.DeepCopy()
-	if err := r.patchStatus(ctx, run.Target.Stored, next); err != nil {
+	before, next, changed, err := r.writeStatus(ctx, o, delay)
+	if err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	r.measureOperation(before, next)

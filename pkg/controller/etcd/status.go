@@ -7,13 +7,16 @@ package etcd
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
@@ -38,6 +41,37 @@ func (r *Reconciler) patchStatus(ctx context.Context, etcd, next *druidv1alpha1.
 	}
 	next.DeepCopyInto(etcd)
 	return nil
+}
+
+// writeStatus patches the status. It returns the Etcd before and after the patch, and whether the condition Progressing changed. If another controller has
+// changed the status in the meantime, the same result is written into the new version. Otherwise, the whole reconciliation would be repeated, with its reads
+// and dry runs. With thousands of Etcds in the queue, the Etcd would also wait for all of them again.
+func (r *Reconciler) writeStatus(ctx context.Context, o engine.Result, delay *rollout.Delay) (before, next *druidv1alpha1.Etcd, changed bool, err error) {
+	stored := o.Newest.Target.Stored
+	isSuperseded := false
+	isRepeated := func(err error) bool { return apierrors.IsConflict(err) && !isSuperseded }
+	err = retry.OnError(retry.DefaultBackoff, isRepeated, func() error {
+		before, next = stored.DeepCopy(), stored.DeepCopy()
+		changed = r.setStatus(ctx, next, o, delay)
+		err := r.patchStatus(ctx, stored, next)
+		if !apierrors.IsConflict(err) {
+			return err
+		}
+		latest := &druidv1alpha1.Etcd{}
+		if gone := r.Reader.Get(ctx, client.ObjectKeyFromObject(stored), latest); gone != nil { // the cache may still have the old version
+			return gone
+		}
+		if isSuperseded = isOtherRequest(stored, latest); !isSuperseded {
+			latest.DeepCopyInto(stored)
+		}
+		return err
+	})
+	return before, next, changed, err
+}
+
+// isOtherRequest is true if two versions of an Etcd differ in what a user requests. A result of the one does not apply to the other.
+func isOtherRequest(a, b *druidv1alpha1.Etcd) bool {
+	return a.UID != b.UID || a.Generation != b.Generation || !a.DeletionTimestamp.Equal(b.DeletionTimestamp) || !maps.Equal(a.Annotations, b.Annotations)
 }
 
 // setStatus computes the status from the one observation and the outcome, and returns whether the condition Progressing

@@ -82,6 +82,53 @@ var _ = Describe("The status of an Etcd whose pods are older than the manifests 
 	})
 })
 
+var _ = Describe("The status of an Etcd that changes during a reconciliation", func() {
+	var (
+		ctx = context.Background()
+		k   *kube.Cluster
+	)
+
+	BeforeEach(func() { k = kube.New(scheme) })
+
+	// reconcileWith reconciles a new Etcd once. It calls change immediately before the first patch of the status.
+	reconcileWith := func(change func(etcd *druidv1alpha1.Etcd)) {
+		GinkgoHelper()
+		changed := false
+		o := startOperator(k, func(write kube.Write) {
+			if write.What == "patch status of Etcd "+k.Etcd.Name && !changed {
+				changed = true
+				change(k.EtcdObject().DeepCopy())
+			}
+		})
+		create(1)(k)
+		o.reconcileOnce()
+		Expect(o.err).NotTo(HaveOccurred())
+		Expect(changed).To(BeTrue())
+	}
+	ofCare := druidv1alpha1.Condition{Type: druidv1alpha1.ConditionTypeReady, Status: druidv1alpha1.ConditionFalse, Reason: "Test", Message: "written by the care controller"}
+
+	It("contains the result of the reconciliation, and the change", func() {
+		reconcileWith(func(etcd *druidv1alpha1.Etcd) {
+			etcd.Status.Conditions = append(etcd.Status.Conditions, ofCare)
+			must(k.Client(nil).Status().Update(ctx, etcd))
+		})
+		status := k.EtcdObject().Status
+		Expect(conditions.Find(status.Conditions, druidv1alpha1.ConditionTypeProgressing)).To(HaveField("Status", druidv1alpha1.ConditionTrue))
+		Expect(conditions.Find(status.Conditions, druidv1alpha1.ConditionTypeReady)).To(HaveField("Message", ofCare.Message))
+	})
+
+	DescribeTable("does not contain the result of the reconciliation if there is another request", func(request func(etcd *druidv1alpha1.Etcd)) {
+		reconcileWith(func(etcd *druidv1alpha1.Etcd) {
+			request(etcd)
+			must(k.Client(nil).Update(ctx, etcd))
+		})
+		Expect(conditions.Find(k.EtcdObject().Status.Conditions, druidv1alpha1.ConditionTypeProgressing)).To(BeNil())
+	},
+		Entry("in the spec", func(etcd *druidv1alpha1.Etcd) { relabel(etcd) }),
+		Entry("in an annotation", func(etcd *druidv1alpha1.Etcd) { completeRotation(etcd) }),
+	)
+})
+
 var _ = Describe("The events of an Etcd", func() {
 	It("report each changed condition of the controller once", func() {
 		k := kube.New(scheme)
