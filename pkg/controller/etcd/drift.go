@@ -104,6 +104,9 @@ func (r *Reconciler) compare(ctx context.Context, kind schema.GroupVersionKind, 
 	if what := r.compared.lastDifference(c); what != "" {
 		return what, nil
 	}
+	if isCachedEqual, cause := r.isCachedEqual(rendered, cached, c); isCachedEqual || cause != nil {
+		return "", cause
+	}
 	live, err := newObject(r.Client.Scheme(), kind)
 	if err != nil {
 		return "", err
@@ -129,6 +132,20 @@ func (r *Reconciler) compare(ctx context.Context, kind schema.GroupVersionKind, 
 		return "", nil
 	}
 	return r.compared.differs(c.of(live), "differs from its rendering in "+strings.Join(paths, ", ")), nil
+}
+
+// isCachedEqual is true if the cache has the whole object, and it is equal to its rendering. The object is then not read from the API server. A StatefulSet
+// that differs is, since the cache may have an older version.
+func (r *Reconciler) isCachedEqual(rendered, cached client.Object, c comparison) (bool, error) {
+	if _, isStatefulSet := cached.(*appsv1.StatefulSet); !isStatefulSet || c.version == missingVersion || cached.GetDeletionTimestamp() != nil {
+		return false, nil
+	}
+	paths, err := drift.Differences(rendered, cached)
+	if err != nil || len(paths) > 0 {
+		return false, err
+	}
+	r.compared.recordEqual(cached, c.checksum)
+	return true, nil
 }
 
 // postponesComparison returns whether another reconciliation compares an object that this operator does not know yet. Without the limit, an

@@ -172,6 +172,23 @@ var _ = Describe("Requests of the operator after a restart", func() {
 		Expect(o.count("RepairingDrift")).To(Equal(1))
 	})
 
+	It("read no unchanged StatefulSet, which the cache has, and a changed one once", func() {
+		k := reconciledCluster(1)
+		o := startOperator(k, nil)
+		requests := o.countRequests("*v1.StatefulSet/" + k.Etcd.Name)
+		o.run()
+		Expect(requests.reads).To(BeZero())
+
+		set := &appsv1.StatefulSet{}
+		must(k.Client(nil).Get(context.Background(), k.Etcd, set))
+		set.Spec.Template.Spec.PriorityClassName = "other"
+		set.Generation++
+		must(k.Client(nil).Update(context.Background(), set))
+		o.reconcileOnce()
+		Expect(o.count("RepairingDrift")).To(Equal(1))
+		Expect(requests.reads).To(Equal(1))
+	})
+
 	It("are not repeated for the objects of 10,000 Etcds", func() {
 		Expect(etcd.KeepsComparisons(8 * 10000)).To(BeTrue())
 	})
