@@ -137,7 +137,7 @@ func (r *Reconciler) compare(ctx context.Context, kind schema.GroupVersionKind, 
 // isCachedEqual is true if the cache has the whole object, and it is equal to its rendering. The object is then not read from the API server. A StatefulSet
 // that differs is, since the cache may have an older version.
 func (r *Reconciler) isCachedEqual(rendered, cached client.Object, c comparison) (bool, error) {
-	if _, isStatefulSet := cached.(*appsv1.StatefulSet); !isStatefulSet || c.version == missingVersion || cached.GetDeletionTimestamp() != nil {
+	if _, isStatefulSet := cached.(*appsv1.StatefulSet); !isStatefulSet || c.version == missingVersion {
 		return false, nil
 	}
 	paths, err := drift.Differences(rendered, cached)

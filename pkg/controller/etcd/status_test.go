@@ -118,14 +118,18 @@ var _ = Describe("The status of an Etcd that changes during a reconciliation", f
 	})
 
 	DescribeTable("does not contain the result of the reconciliation if there is another request", func(request func(etcd *druidv1alpha1.Etcd)) {
-		reconcileWith(func(etcd *druidv1alpha1.Etcd) {
-			request(etcd)
-			must(k.Client(nil).Update(ctx, etcd))
-		})
+		reconcileWith(request)
 		Expect(conditions.Find(k.EtcdObject().Status.Conditions, druidv1alpha1.ConditionTypeProgressing)).To(BeNil())
 	},
-		Entry("in the spec", func(etcd *druidv1alpha1.Etcd) { relabel(etcd) }),
-		Entry("in an annotation", func(etcd *druidv1alpha1.Etcd) { completeRotation(etcd) }),
+		Entry("in the spec", func(etcd *druidv1alpha1.Etcd) {
+			relabel(etcd)
+			must(k.Client(nil).Update(ctx, etcd))
+		}),
+		Entry("in an annotation", func(etcd *druidv1alpha1.Etcd) {
+			completeRotation(etcd)
+			must(k.Client(nil).Update(ctx, etcd))
+		}),
+		Entry("for a deletion", func(etcd *druidv1alpha1.Etcd) { must(k.Client(nil).Delete(ctx, etcd)) }),
 	)
 })
 

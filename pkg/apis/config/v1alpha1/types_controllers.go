@@ -55,7 +55,7 @@ type EtcdControllerConfiguration struct {
 	// EtcdStatusSyncPeriod is the interval in which the state of the members is read. While nothing changes in a healthy cluster, the operator reads
 	// only what the members respond. It reads everything else in every eighth interval, and at least every two minutes. It reads a healthy single
 	// member every four intervals or every minute, whichever is shorter, but not more often than the interval. It reads everything else of a single
-	// member at least every five minutes. Default 15s.
+	// member, and of a cluster without members, at least every five minutes. Default 15s.
 	// +optional
 	EtcdStatusSyncPeriod *metav1.Duration `json:"etcdStatusSyncPeriod,omitempty"`
 	// EtcdMember says when a member without heartbeat counts as unknown and as not ready.
