@@ -81,7 +81,7 @@ func rollOutChanges(ctx context.Context, ns *framework.TestNamespace, etcd *drui
 		etcd.Spec.Labels["test"] = "changed"
 		etcd.Spec.Etcd.Metrics = new(druidv1alpha1.MetricsLevel("extensive"))
 		etcd.Spec.Etcd.Version = new(otherVersion())
-		etcd.Spec.Etcd.Resources = &corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("20m")}}
+		etcd.Spec.Etcd.Resources = &corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("60m")}}
 	})
 	ns.EventuallyReady(ctx, etcd)
 	timeline.End("three members changed")

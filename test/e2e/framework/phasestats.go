@@ -27,6 +27,8 @@ type PhaseStats struct {
 	Failed int
 	// LastError is the error of the last failed operation. Empty means none.
 	LastError string
+	// Connections are the first failed and slow attempts to connect to the Service, each with the time that it took.
+	Connections []string
 	// WriteGap is the longest time between two acknowledged writes through the Service. MembersGap is the same for the
 	// client that connects to all members. ReadGap is the longest time between two successful reads.
 	WriteGap, MembersGap, ReadGap time.Duration
@@ -65,6 +67,10 @@ func (s PhaseStats) String() string {
 		s.GapEnd.Format(time.TimeOnly), roundForTable(s.Stall), roundForTable(s.Took), s.Writes, s.Reads, s.Failed, s.Lost, s.Phase)
 	if s.LastError != "" {
 		row += "; last failure " + s.LastError
+	}
+
+	for _, attempt := range s.Connections {
+		row += "; " + attempt
 	}
 
 	return row

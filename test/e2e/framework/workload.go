@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"maps"
 	"net"
-	"strings"
 	"sync"
 	"time"
 
@@ -35,9 +34,6 @@ const (
 	workloadInterval = 100 * time.Millisecond
 	// retryInterval is the time between two attempts of an operation, which is the default of the etcd client.
 	retryInterval = 25 * time.Millisecond
-	// dialTimeout bounds a connection attempt, because packets to a partitioned node get no response. The client then
-	// tries another endpoint.
-	dialTimeout = time.Second
 	// reconnectDelay bounds the time between two attempts to connect to a pod. The default of gRPC increases to two minutes while a pod does not
 	// exist, such as the temporary second pod of a single member. The client would then not notice for as long that the pod exists.
 	reconnectDelay = 300 * time.Millisecond
@@ -165,27 +161,6 @@ func (w *Workload) connect(ctx context.Context, config *tls.Config, hosts ...str
 	Expect(err).NotTo(HaveOccurred())
 
 	return client
-}
-
-func (w *Workload) dial(ctx context.Context, endpoint string) (net.Conn, error) {
-	host, port, err := net.SplitHostPort(endpoint)
-	if err != nil {
-		return nil, err
-	}
-
-	host, _, _ = strings.Cut(host, ".")
-	key := client.ObjectKey{Namespace: w.ns.Name, Name: host}
-
-	if strings.HasSuffix(host, "-client") {
-		return w.ns.dialService(ctx, key, port)
-	}
-
-	pod := &corev1.Pod{}
-	if err := w.ns.Client.Get(ctx, key, pod); err != nil {
-		return nil, err
-	}
-
-	return w.ns.dialPod(ctx, pod, port)
 }
 
 // StartPhase ends the running phase and starts the next one.
