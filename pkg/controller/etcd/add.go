@@ -116,7 +116,8 @@ func AddToManager(ctx context.Context, mgr manager.Manager, o AddOptions) error 
 	b := builder.ControllerManagedBy(mgr).
 		Named(ControllerName).
 		WithOptions(o.Controller).
-		For(&druidv1alpha1.Etcd{}, builder.WithPredicates(etcdChanged())).
+		For(&druidv1alpha1.Etcd{}, builder.WithPredicates(etcdChanged(), queue.NotCreated())).
+		Watches(&druidv1alpha1.Etcd{}, queue.Created()).
 		Watches(&resourcesv1alpha1.ManagedResource{}, handler.EnqueueRequestsFromMapFunc(etcdForManagedResource), builder.WithPredicates(predicate.Or(predicateutils.ManagedResourceConditionsChanged(), storeAnnotationRemoved(), predicate.GenerationChangedPredicate{}))).
 		Watches(&appsv1.StatefulSet{}, ownerHandler, builder.WithPredicates(contentChanged())).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(etcdForPod), builder.WithPredicates(contentChanged())).

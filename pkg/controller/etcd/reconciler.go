@@ -24,6 +24,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/calls"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/queue"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/rollouts"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/writeguard"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/engine"
@@ -204,7 +205,11 @@ func (r *Reconciler) report(ctx context.Context, o engine.Result, delay *rollout
 		r.event(run.Target.Stored, corev1.EventTypeNormal, "Applied", "Generation %d is applied", run.Target.Stored.Generation)
 	}
 	logf.FromContext(ctx).V(1).Info("Reconciled", "state", o.State, "description", o.Description)
-	return reconcile.Result{RequeueAfter: o.RequeueAfter}, o.Err
+	requeue := reconcile.Result{RequeueAfter: o.RequeueAfter}
+	if o.State == druidv1alpha1.LastOperationStateSucceeded {
+		requeue.Priority = new(queue.LowPriority)
+	}
+	return requeue, o.Err
 }
 
 // maxEvent is the largest size of the note of an event, in bytes. The API server rejects a larger one.

@@ -15,6 +15,7 @@ import (
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/queue"
 	"github.com/gardener/gardener-extension-etcd-druid/test/kube"
 )
 
@@ -151,5 +152,21 @@ var _ = Describe("The events of an Etcd", func() {
 			observed[event]++
 		}
 		Expect(observed).To(HaveEach(1))
+	})
+})
+
+var _ = Describe("The next periodic reconciliation", func() {
+	It("keeps its priority while an Etcd is created, and then waits for the changes of other Etcds", func() {
+		k := newCluster()
+		o := startOperator(k, nil)
+		create(1)(k)
+		result, err := o.reconcile()
+		Expect(err).NotTo(HaveOccurred())
+		Expect(result).To(And(HaveField("RequeueAfter", BeNumerically(">", 0)), HaveField("Priority", BeNil())))
+
+		o.run()
+		result, err = o.reconcile()
+		Expect(err).NotTo(HaveOccurred())
+		Expect(result).To(And(HaveField("RequeueAfter", BeNumerically(">", 0)), HaveField("Priority", HaveValue(Equal(queue.LowPriority)))))
 	})
 })

@@ -2,7 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// Package queue has what the controllers share about their queues: which Etcd an object enqueues, and when a failed reconciliation is retried.
+// Package queue has what the controllers share about their queues: which Etcd an object enqueues, with which priority, and when a failed
+// reconciliation is retried.
 //
 // What may not live here: reads, and what only one controller watches.
 package queue
@@ -15,6 +16,9 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -32,6 +36,36 @@ func WithDefaults(o controller.Options, first, longest time.Duration) controller
 	}
 
 	return o
+}
+
+// LowPriority is the priority of work that can wait for the work of other Etcds. This includes the first reconciliation of an Etcd that was just
+// created, and the periodic reconciliations of Etcds that need no action. Other events have the priority 0. The reconciliations after the start
+// of the operator have the lowest priority, handler.LowPriority. The queue processes the requests of a priority in order.
+//
+// Without it, a change of a running Etcd waits until thousands of created Etcds are reconciled.
+const LowPriority = -10
+
+// Created returns a handler that enqueues an Etcd that was just created with LowPriority. An event about its members then enqueues it with the
+// priority 0. The operator thus completes the creations that it has begun before it begins others. It ignores other events, and Etcds that
+// exist when the operator starts.
+func Created() handler.EventHandler {
+	return handler.Funcs{CreateFunc: func(_ context.Context, e event.CreateEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		if e.IsInInitialList {
+			return
+		}
+
+		request := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(e.Object)}
+		if prioritized, ok := queue.(priorityqueue.PriorityQueue[reconcile.Request]); ok {
+			prioritized.AddWithOpts(priorityqueue.AddOpts{Priority: new(LowPriority)}, request)
+		} else {
+			queue.Add(request)
+		}
+	}}
+}
+
+// NotCreated passes all events except for the creation of an object while the operator runs, which Created handles.
+func NotCreated() predicate.Predicate {
+	return predicate.Funcs{CreateFunc: func(e event.CreateEvent) bool { return e.IsInInitialList }}
 }
 
 // Etcd returns the request for an Etcd.
