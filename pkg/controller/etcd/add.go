@@ -103,7 +103,9 @@ func AddToManager(ctx context.Context, mgr manager.Manager, o AddOptions) error 
 	}
 	// The controller retries a failure after a second, and at the latest after five minutes. It watches what the Etcd waits for.
 	o.Controller = queue.WithDefaults(o.Controller, time.Second, 5*time.Minute)
-	r.Comparisons = newComparisonLimit()
+	length := &queue.Length{}
+	o.Controller.NewQueue = length.NewQueue
+	r.Comparisons, r.Waiting = newComparisonLimit(), length.Get
 	r.Issuing = calls.NewSlots(slotsOf(o.Controller.MaxConcurrentReconciles, runtime.GOMAXPROCS(0)), r.Clock)
 	if err := addSecretIndex(ctx, mgr.GetFieldIndexer()); err != nil {
 		return fmt.Errorf("indexing Etcds by their secrets: %w", err)

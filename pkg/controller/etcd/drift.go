@@ -155,7 +155,10 @@ func (r *Reconciler) postponesComparison(cached client.Object, c comparison) boo
 	if _, isStatefulSet := cached.(*appsv1.StatefulSet); isStatefulSet {
 		return false
 	}
-	if r.Comparisons == nil || !c.repairedAt.IsZero() || !r.compared.isUnchanged(cached) || r.Comparisons.AllowN(r.Clock.Now(), 1) {
+	if !c.repairedAt.IsZero() || !r.compared.isUnchanged(cached) {
+		return false
+	}
+	if isBusy := r.Waiting != nil && r.Waiting() > maxWaiting; !isBusy && (r.Comparisons == nil || r.Comparisons.AllowN(r.Clock.Now(), 1)) {
 		return false
 	}
 	r.compared.assumeEqual(cached)

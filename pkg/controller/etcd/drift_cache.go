@@ -75,6 +75,9 @@ const (
 	// applies the object within that time, and another writer may change it before. After that the last difference holds until the pause
 	// ends, however often another writer changes the object.
 	maxComparisons = 2
+	// maxWaiting is the number of Etcds in the queue up to which the operator reads objects that it has not compared before. More Etcds wait when
+	// the operator starts. A slow API server permits fewer reads than the limit of comparisons, so that the limit has no effect.
+	maxWaiting = 50
 	// missingVersion is the version of an object that does not exist.
 	missingVersion = "missing"
 )

@@ -159,6 +159,23 @@ var _ = Describe("Requests of the operator after a restart", func() {
 		Expect(selector(k, "")).NotTo(HaveKey("x"))
 	})
 
+	It("find an earlier change when few Etcds wait for a worker", func() {
+		k := reconciledCluster(1)
+		selector(k, "other")
+		o := startOperator(k, nil)
+		waiting := 51
+		o.reconciler.Waiting = func() int { return waiting }
+		requests := o.countRequests("*v1.Service/" + k.Etcd.Name + name)
+		o.run()
+		Expect(requests.reads).To(BeZero())
+
+		waiting = 50
+		o.reconcileOnce()
+		k.Tick()
+		Expect(o.count("RepairingDrift")).To(Equal(1))
+		Expect(selector(k, "")).NotTo(HaveKey("x"))
+	})
+
 	It("find a changed StatefulSet at once, from which the operator may replace pods", func() {
 		k := reconciledCluster(1)
 		set := &appsv1.StatefulSet{}

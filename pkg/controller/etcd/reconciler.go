@@ -98,6 +98,8 @@ type Reconciler struct {
 	// Comparisons limits the reads of objects that this operator has never compared with their rendering and has not seen changing, in objects
 	// per second. It does not limit StatefulSets. Nil: there is no limit.
 	Comparisons *rate.Limiter
+	// Waiting returns the number of Etcds that wait for a worker. While it exceeds maxWaiting, those reads wait, whatever the limit. Nil: none wait.
+	Waiting func() int
 	// Snapshots runs the calls for full snapshots before members stop or data is discarded.
 	Snapshots *calls.Runner[etcdcluster.SnapshotCall]
 	// Space runs the calls that free space in databases.

@@ -10,6 +10,7 @@ package queue
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/gardener/gardener/pkg/controllerutils"
@@ -19,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -44,6 +46,31 @@ func WithDefaults(o controller.Options, first, longest time.Duration) controller
 //
 // Without it, a change of a running Etcd waits until thousands of created Etcds are reconciled.
 const LowPriority = -10
+
+// Length is the number of requests that wait for a worker of a controller. The zero value is ready. It must not be copied.
+type Length struct {
+	queue atomic.Pointer[workqueue.TypedRateLimitingInterface[reconcile.Request]]
+}
+
+// NewQueue creates the queue of the controller. It is for controller.Options. The queue has priorities, like the default of controller-runtime.
+func (l *Length) NewQueue(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+	var queue workqueue.TypedRateLimitingInterface[reconcile.Request] = priorityqueue.New(name, func(o *priorityqueue.Opts[reconcile.Request]) {
+		o.RateLimiter, o.Log = limiter, logf.Log.WithName("queue").WithValues("controller", name)
+	})
+	l.queue.Store(&queue)
+
+	return queue
+}
+
+// Get returns the number, 0 before the controller has started. It does not include requests whose time has not come.
+func (l *Length) Get() int {
+	queue := l.queue.Load()
+	if queue == nil {
+		return 0
+	}
+
+	return (*queue).Len()
+}
 
 // Created returns a handler that enqueues an Etcd that was just created with LowPriority. An event about its members then enqueues it with the
 // priority 0. The operator thus completes the creations that it has begun before it begins others. It ignores other events, and Etcds that

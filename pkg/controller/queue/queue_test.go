@@ -6,10 +6,13 @@ package queue_test
 
 import (
 	"context"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -57,5 +60,21 @@ var _ = Describe("The queue of a controller", func() {
 			q.Done(request)
 		}
 		Expect(names).To(Equal([]string{"running", "created-with-event", "created", "created-next", "existing"}))
+	})
+
+	It("has a length without the requests whose time has not come", func() {
+		length := &queue.Length{}
+		Expect(length.Get()).To(BeZero())
+
+		q := length.NewQueue("length-test", workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](time.Hour, time.Hour))
+		DeferCleanup(q.ShutDown)
+
+		request := func(name string) reconcile.Request {
+			return reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}
+		}
+		q.Add(request("ready"))
+		q.AddAfter(request("later"), time.Hour)
+		q.AddRateLimited(request("failed"))
+		Expect(length.Get()).To(Equal(1))
 	})
 })
