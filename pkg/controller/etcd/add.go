@@ -103,9 +103,9 @@ func AddToManager(ctx context.Context, mgr manager.Manager, o AddOptions) error 
 	}
 	// The controller retries a failure after a second, and at the latest after five minutes. It watches what the Etcd waits for.
 	o.Controller = queue.WithDefaults(o.Controller, time.Second, 5*time.Minute)
-	length := &queue.Length{}
-	o.Controller.NewQueue = length.NewQueue
-	r.Comparisons, r.Waiting = newComparisonLimit(), length.Get
+	queued := &queue.Queue{CanWait: r.isCreating}
+	o.Controller.NewQueue = queued.New
+	r.Comparisons, r.Waiting = newComparisonLimit(), queued.Len
 	r.Issuing = calls.NewSlots(slotsOf(o.Controller.MaxConcurrentReconciles, runtime.GOMAXPROCS(0)), r.Clock)
 	if err := addSecretIndex(ctx, mgr.GetFieldIndexer()); err != nil {
 		return fmt.Errorf("indexing Etcds by their secrets: %w", err)
@@ -118,8 +118,7 @@ func AddToManager(ctx context.Context, mgr manager.Manager, o AddOptions) error 
 	b := builder.ControllerManagedBy(mgr).
 		Named(ControllerName).
 		WithOptions(o.Controller).
-		For(&druidv1alpha1.Etcd{}, builder.WithPredicates(etcdChanged(), queue.NotCreated())).
-		Watches(&druidv1alpha1.Etcd{}, queue.Created()).
+		For(&druidv1alpha1.Etcd{}, builder.WithPredicates(etcdChanged())).
 		Watches(&resourcesv1alpha1.ManagedResource{}, handler.EnqueueRequestsFromMapFunc(etcdForManagedResource), builder.WithPredicates(predicate.Or(predicateutils.ManagedResourceConditionsChanged(), storeAnnotationRemoved(), predicate.GenerationChangedPredicate{}))).
 		Watches(&appsv1.StatefulSet{}, ownerHandler, builder.WithPredicates(contentChanged())).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(etcdForPod), builder.WithPredicates(contentChanged())).

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
@@ -66,3 +67,6 @@ var ManifestsOf = manifestsOf
 
 // SlotsOf is slotsOf.
 var SlotsOf = slotsOf
+
+// IsCreating exports isCreating.
+func IsCreating(r *Reconciler, request reconcile.Request) bool { return r.isCreating(request) }

@@ -22,6 +22,7 @@ var readers = map[string]string{
 	"reconcile":              "the object that is reconciled, and the queue",
 	"requestsFor":            "the object that is reconciled, and the queue",
 	"reportLoop":             "the object that is reconciled, and the queue",
+	"isCreating":             "the object that is reconciled, and the queue",
 	"writeStatus":            "the object that is reconciled, and the queue",
 	"deleteConnection":       "a deletion reads uncached, and has no engine",
 	"deleteIssued":           "a deletion reads uncached, and has no engine",

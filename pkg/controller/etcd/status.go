@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
@@ -183,6 +184,20 @@ func operationFor(etcd *druidv1alpha1.Etcd) druidv1alpha1.LastOperationType {
 	default:
 		return druidv1alpha1.LastOperationTypeReconcile
 	}
+}
+
+// isCreating is true for an Etcd in the cache that has not been rolled out for the first time, and is not deleted.
+func (r *Reconciler) isCreating(request reconcile.Request) bool {
+	etcd := &druidv1alpha1.Etcd{}
+	if err := r.cached().Get(context.Background(), request.NamespacedName, etcd); err != nil {
+		return false // the reconciliation reports it
+	}
+	if etcd.DeletionTimestamp != nil || operationFor(etcd) != druidv1alpha1.LastOperationTypeCreate {
+		return false
+	}
+	last := etcd.Status.LastOperation
+
+	return last == nil || last.State != druidv1alpha1.LastOperationStateSucceeded
 }
 
 // setOperation records an outcome as last operation and last errors. What did not change keeps its time and run.

@@ -12,9 +12,11 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/etcd"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/queue"
 	"github.com/gardener/gardener-extension-etcd-druid/test/kube"
 )
@@ -63,9 +65,9 @@ var _ = Describe("The status of an Etcd whose pods are older than the manifests 
 	})
 
 	It("stays ready while a later generation waits for its annotation", func() {
-		etcd := k.EtcdObject().DeepCopy()
-		relabel(etcd)
-		must(k.Client(nil).Update(ctx, etcd))
+		changed := k.EtcdObject().DeepCopy()
+		relabel(changed)
+		must(k.Client(nil).Update(ctx, changed))
 		run()
 		outdate()
 		run()
@@ -155,18 +157,39 @@ var _ = Describe("The events of an Etcd", func() {
 	})
 })
 
-var _ = Describe("The next periodic reconciliation", func() {
-	It("keeps its priority while an Etcd is created, and then waits for the changes of other Etcds", func() {
+var _ = Describe("An Etcd that waits for the changes of others", func() {
+	It("is created, or needs no action", func() {
 		k := newCluster()
 		o := startOperator(k, nil)
+		waits := func() bool { return etcd.IsCreating(o.reconciler, reconcile.Request{NamespacedName: k.Etcd}) }
 		create(1)(k)
+		Expect(waits()).To(BeTrue(), "before the first reconciliation")
 		result, err := o.reconcile()
 		Expect(err).NotTo(HaveOccurred())
 		Expect(result).To(And(HaveField("RequeueAfter", BeNumerically(">", 0)), HaveField("Priority", BeNil())))
+		Expect(waits()).To(BeTrue(), "after the first reconciliation")
 
 		o.run()
 		result, err = o.reconcile()
 		Expect(err).NotTo(HaveOccurred())
 		Expect(result).To(And(HaveField("RequeueAfter", BeNumerically(">", 0)), HaveField("Priority", HaveValue(Equal(queue.LowPriority)))))
+		Expect(waits()).To(BeFalse(), "events of its members do not wait")
+
+		update(relabel)(k)
+		Expect(waits()).To(BeFalse(), "before the change is reconciled")
+		result, err = o.reconcile()
+		Expect(err).NotTo(HaveOccurred())
+		Expect(result).To(HaveField("Priority", BeNil()))
+		Expect(waits()).To(BeFalse(), "while the change is rolled out")
+	})
+
+	It("is not deleted", func() {
+		k := newCluster()
+		o := startOperator(k, nil)
+		create(1)(k)
+		_, err := o.reconcile()
+		Expect(err).NotTo(HaveOccurred())
+		must(k.Client(nil).Delete(context.Background(), k.EtcdObject()))
+		Expect(etcd.IsCreating(o.reconciler, reconcile.Request{NamespacedName: k.Etcd})).To(BeFalse())
 	})
 })

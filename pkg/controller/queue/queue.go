@@ -18,8 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -40,59 +38,73 @@ func WithDefaults(o controller.Options, first, longest time.Duration) controller
 	return o
 }
 
-// LowPriority is the priority of work that can wait for the work of other Etcds. This includes the first reconciliation of an Etcd that was just
-// created, and the periodic reconciliations of Etcds that need no action. Other events have the priority 0. The reconciliations after the start
-// of the operator have the lowest priority, handler.LowPriority. The queue processes the requests of a priority in order.
-//
-// Without it, a change of a running Etcd waits until thousands of created Etcds are reconciled.
+// LowPriority is the priority of work that can wait for the work of other Etcds, see Queue. Other events have the priority 0. The
+// reconciliations after the start of the operator have the lowest priority, handler.LowPriority. The queue processes the requests of a
+// priority in order.
 const LowPriority = -10
 
-// Length is the number of requests that wait for a worker of a controller. The zero value is ready. It must not be copied.
-type Length struct {
-	queue atomic.Pointer[workqueue.TypedRateLimitingInterface[reconcile.Request]]
+// Queue creates the queue of a controller, which has priorities. It must not be copied.
+type Queue struct {
+	// CanWait returns whether the events of an Etcd get LowPriority. Without it, a change of a running Etcd waits until thousands of created
+	// Etcds are reconciled. It is called for each event, and must not send a request. Nil: the events of all Etcds have the priority 0.
+	CanWait func(reconcile.Request) bool
+
+	queue atomic.Pointer[prioritized]
 }
 
-// NewQueue creates the queue of the controller. It is for controller.Options. The queue has priorities, like the default of controller-runtime.
-func (l *Length) NewQueue(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
-	var queue workqueue.TypedRateLimitingInterface[reconcile.Request] = priorityqueue.New(name, func(o *priorityqueue.Opts[reconcile.Request]) {
+// New creates the queue of the controller. It is NewQueue of controller.Options.
+func (q *Queue) New(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+	queue := &prioritized{canWait: q.CanWait, PriorityQueue: priorityqueue.New(name, func(o *priorityqueue.Opts[reconcile.Request]) {
 		o.RateLimiter, o.Log = limiter, logf.Log.WithName("queue").WithValues("controller", name)
-	})
-	l.queue.Store(&queue)
+	})}
+	q.queue.Store(queue)
 
 	return queue
 }
 
-// Get returns the number, 0 before the controller has started. It does not include requests whose time has not come.
-func (l *Length) Get() int {
-	queue := l.queue.Load()
+// Len returns the number of requests that wait for a worker, 0 before the controller has started. It does not include requests whose time has
+// not come.
+func (q *Queue) Len() int {
+	queue := q.queue.Load()
 	if queue == nil {
 		return 0
 	}
 
-	return (*queue).Len()
+	return queue.Len()
 }
 
-// Created returns a handler that enqueues an Etcd that was just created with LowPriority. An event about its members then enqueues it with the
-// priority 0. The operator thus completes the creations that it has begun before it begins others. It ignores other events, and Etcds that
-// exist when the operator starts.
-func Created() handler.EventHandler {
-	return handler.Funcs{CreateFunc: func(_ context.Context, e event.CreateEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-		if e.IsInInitialList {
-			return
-		}
+// prioritized is a queue in which the requests of some Etcds have LowPriority.
+type prioritized struct {
+	priorityqueue.PriorityQueue[reconcile.Request]
 
-		request := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(e.Object)}
-		if prioritized, ok := queue.(priorityqueue.PriorityQueue[reconcile.Request]); ok {
-			prioritized.AddWithOpts(priorityqueue.AddOpts{Priority: new(LowPriority)}, request)
-		} else {
-			queue.Add(request)
-		}
-	}}
+	canWait func(reconcile.Request) bool
 }
 
-// NotCreated passes all events except for the creation of an object while the operator runs, which Created handles.
-func NotCreated() predicate.Predicate {
-	return predicate.Funcs{CreateFunc: func(e event.CreateEvent) bool { return e.IsInInitialList }}
+// Add implements workqueue.TypedInterface.
+func (q *prioritized) Add(request reconcile.Request) {
+	q.AddWithOpts(priorityqueue.AddOpts{}, request)
+}
+
+// AddAfter implements workqueue.TypedDelayingInterface.
+func (q *prioritized) AddAfter(request reconcile.Request, after time.Duration) {
+	q.AddWithOpts(priorityqueue.AddOpts{After: after}, request)
+}
+
+// AddRateLimited implements workqueue.TypedRateLimitingInterface.
+func (q *prioritized) AddRateLimited(request reconcile.Request) {
+	q.AddWithOpts(priorityqueue.AddOpts{RateLimited: true}, request)
+}
+
+// AddWithOpts implements priorityqueue.PriorityQueue.
+func (q *prioritized) AddWithOpts(o priorityqueue.AddOpts, requests ...reconcile.Request) {
+	for _, request := range requests {
+		options := o
+		if q.canWait != nil && (o.Priority == nil || *o.Priority == 0) && q.canWait(request) {
+			options.Priority = new(LowPriority)
+		}
+
+		q.PriorityQueue.AddWithOpts(options, request)
+	}
 }
 
 // Etcd returns the request for an Etcd.

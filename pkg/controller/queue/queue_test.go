@@ -6,6 +6,7 @@ package queue_test
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -23,58 +24,67 @@ import (
 )
 
 var _ = Describe("The queue of a controller", func() {
-	etcdWith := func(name, version string) *druidv1alpha1.Etcd {
-		return &druidv1alpha1.Etcd{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: name, ResourceVersion: version}}
+	requestFor := func(name string) reconcile.Request {
+		return reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "shoot", Name: name}}
+	}
+	newQueue := func(queue *queue.Queue) priorityqueue.PriorityQueue[reconcile.Request] {
+		created := queue.New("test", workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](time.Nanosecond, time.Hour))
+		DeferCleanup(created.ShutDown)
+
+		return created.(priorityqueue.PriorityQueue[reconcile.Request])
 	}
 
-	It("has a changed Etcd before the created ones, and those before the ones that existed when the operator started", func(ctx context.Context) {
-		q := priorityqueue.New[reconcile.Request]("queue-test")
-		DeferCleanup(q.ShutDown)
-
-		others := handler.WithLowPriorityWhenUnchanged(&handler.EnqueueRequestForObject{})
-		create := func(name string, isInitial bool) {
-			e := event.CreateEvent{Object: etcdWith(name, "1"), IsInInitialList: isInitial}
-			queue.Created().Create(ctx, e, q)
-			if queue.NotCreated().Create(e) {
-				others.Create(ctx, e, q)
-			}
+	It("has running Etcds before those that are created, and those before the ones that existed when the operator started", func(ctx context.Context) {
+		q := newQueue(&queue.Queue{CanWait: func(request reconcile.Request) bool { return strings.HasPrefix(request.Name, "created") }})
+		handler := handler.WithLowPriorityWhenUnchanged(&handler.EnqueueRequestForObject{})
+		etcdWith := func(name, version string) *druidv1alpha1.Etcd {
+			return &druidv1alpha1.Etcd{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: name, ResourceVersion: version}}
 		}
-		change := func(name string) {
-			e := event.UpdateEvent{ObjectOld: etcdWith(name, "1"), ObjectNew: etcdWith(name, "2")}
-			Expect(queue.NotCreated().Update(e)).To(BeTrue())
-			queue.Created().Update(ctx, e, q)
-			others.Update(ctx, e, q)
+		create := func(name string, isInitial bool) {
+			handler.Create(ctx, event.CreateEvent{Object: etcdWith(name, "1"), IsInInitialList: isInitial}, q)
+		}
+		update := func(name string) {
+			handler.Update(ctx, event.UpdateEvent{ObjectOld: etcdWith(name, "1"), ObjectNew: etcdWith(name, "2")}, q)
 		}
 
 		create("existing", true)
-		create("created", false)
-		create("created-next", false)
-		create("created-with-event", false)
-		change("running")
-		change("created-with-event")
+		create("created-existing", true)
+		create("created-0", false)
+		create("created-1", false)
+		update("created-0")
+		update("running-0")
+		q.Add(requestFor("created-2"))
+		q.AddAfter(requestFor("created-3"), 0)
+		q.AddWithOpts(priorityqueue.AddOpts{Priority: new(queue.LowPriority)}, requestFor("running-without-action"))
+		q.AddWithOpts(priorityqueue.AddOpts{Priority: new(0)}, requestFor("running-1"), requestFor("created-4"))
 
 		var names []string
-		for range 5 {
+		for range 10 {
 			request, _, _ := q.GetWithPriority()
 			names = append(names, request.Name)
 			q.Done(request)
 		}
-		Expect(names).To(Equal([]string{"running", "created-with-event", "created", "created-next", "existing"}))
+		Expect(names).To(Equal([]string{
+			"running-0", "running-1",
+			"created-0", "created-1", "created-2", "created-3", "running-without-action", "created-4",
+			"existing", "created-existing",
+		}))
+	})
+
+	It("retries the failed reconciliation of a created Etcd with the priority of its creation", func() {
+		q := newQueue(&queue.Queue{CanWait: func(reconcile.Request) bool { return true }})
+		q.AddRateLimited(requestFor("failed"))
+		_, priority, _ := q.GetWithPriority()
+		Expect(priority).To(Equal(queue.LowPriority))
 	})
 
 	It("has a length without the requests whose time has not come", func() {
-		length := &queue.Length{}
-		Expect(length.Get()).To(BeZero())
+		length := &queue.Queue{}
+		Expect(length.Len()).To(BeZero())
 
-		q := length.NewQueue("length-test", workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](time.Hour, time.Hour))
-		DeferCleanup(q.ShutDown)
-
-		request := func(name string) reconcile.Request {
-			return reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}
-		}
-		q.Add(request("ready"))
-		q.AddAfter(request("later"), time.Hour)
-		q.AddRateLimited(request("failed"))
-		Expect(length.Get()).To(Equal(1))
+		q := newQueue(length)
+		q.Add(requestFor("ready"))
+		q.AddAfter(requestFor("later"), time.Hour)
+		Expect(length.Len()).To(Equal(1))
 	})
 })
