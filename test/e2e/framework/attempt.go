@@ -9,9 +9,9 @@ import (
 	"fmt"
 	"net"
 	"strings"
-	"sync"
 	"time"
 
+	"google.golang.org/grpc/connectivity"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -22,7 +22,7 @@ const (
 	dialTimeout = time.Second
 	// responseTimeout bounds one of the attempts within dialTimeout to connect to a Service.
 	responseTimeout = dialTimeout * 2 / 5
-	// slowConnection is the time after which the attempt to connect to an Etcd is part of the row of its phase.
+	// slowConnection is the time after which the attempt to connect to a Service is part of the row of its phase.
 	slowConnection = 300 * time.Millisecond
 	// maxAttempts is the largest number of attempts in the row of a phase. A phase in which the cluster is down has hundreds.
 	maxAttempts = 5
@@ -38,7 +38,11 @@ func (w *Workload) dial(ctx context.Context, endpoint string) (net.Conn, error) 
 	key := client.ObjectKey{Namespace: w.ns.Name, Name: host}
 
 	if strings.HasSuffix(host, "-client") {
-		return attemptConnection(host, func() (net.Conn, error) { return w.ns.dialService(ctx, key, port) }, w.recordConnection)
+		start := time.Now()
+		connection, err := w.ns.dialService(ctx, key, port)
+		w.recordAttempt("the TCP connection to "+host, start, err)
+
+		return connection, err
 	}
 
 	pod := &corev1.Pod{}
@@ -49,77 +53,52 @@ func (w *Workload) dial(ctx context.Context, endpoint string) (net.Conn, error) 
 	return w.ns.dialPod(ctx, pod, port)
 }
 
-// recordConnection adds a slow or failed attempt to connect to the Service to the running phase. It adds at most maxAttempts of them.
-func (w *Workload) recordConnection(attempt string) {
+// connectionState is what a connection of gRPC reports about itself.
+type connectionState interface {
+	GetState() connectivity.State
+	WaitForStateChange(ctx context.Context, before connectivity.State) bool
+}
+
+// recordConnection records the attempts to connect to a Service until the connection is closed or the context ends. An attempt includes TLS and
+// the first message of the server. The error of an operation does not explain a gap: it states only that a deadline was exceeded.
+func (w *Workload) recordConnection(ctx context.Context, connection connectionState) {
+	state, start := connection.GetState(), time.Now()
+
+	for state != connectivity.Shutdown && connection.WaitForStateChange(ctx, state) {
+		next := connection.GetState()
+		if state == connectivity.Connecting {
+			var err error
+			if next != connectivity.Ready {
+				err = fmt.Errorf("state %s", next)
+			}
+
+			w.recordAttempt("the connection to the Service", start, err)
+		}
+
+		state, start = next, time.Now()
+	}
+}
+
+// recordAttempt adds an attempt to connect to the Service to the running phase if it failed or was slow. It adds at most maxAttempts of them.
+func (w *Workload) recordAttempt(what string, start time.Time, err error) {
+	took := time.Since(start)
+	if err == nil && took < slowConnection {
+		return
+	}
+
+	attempt := fmt.Sprintf("at %s %s took %s", start.Format("15:04:05.000"), what, roundForTable(took))
+	if err != nil {
+		attempt += fmt.Sprintf(" and failed: %v", err)
+	}
+
 	w.lock.Lock()
 	defer w.lock.Unlock()
 
-	if len(w.phases) == 0 { // before the first phase, while the clients connect
+	if len(w.phases) == 0 { // the clients connect before the first phase
 		return
 	}
 
 	if stats := w.phases[len(w.phases)-1]; len(stats.Connections) < maxAttempts {
 		stats.Connections = append(stats.Connections, attempt)
 	}
-}
-
-// connectionAttempt is a connection of a workload until the first response of etcd. The error of an operation does not explain a gap: it states
-// only that a deadline was exceeded. A connection without a response shows that a packet was dropped, or that a process does not respond.
-type connectionAttempt struct {
-	net.Conn
-
-	host             string
-	start, connected time.Time
-	report           func(string)
-	once             sync.Once
-}
-
-// attemptConnection connects to the host with dial. It reports an attempt that fails or is slow.
-func attemptConnection(host string, dial func() (net.Conn, error), report func(string)) (net.Conn, error) {
-	attempt := &connectionAttempt{host: host, start: time.Now(), report: report}
-
-	connection, err := dial()
-	attempt.connected = time.Now()
-
-	if err != nil {
-		attempt.end(fmt.Sprintf("failed: %v", err), true)
-
-		return nil, err
-	}
-
-	attempt.Conn = connection
-
-	return attempt, nil
-}
-
-// Read reports the first response if it is late, and the end of a connection without a response.
-func (a *connectionAttempt) Read(buffer []byte) (int, error) {
-	n, err := a.Conn.Read(buffer)
-	if n > 0 {
-		a.end("had its first response", false)
-	} else if err != nil {
-		a.end(fmt.Sprintf("ended without a response: %v", err), true)
-	}
-
-	return n, err
-}
-
-// Close reports a connection without a response.
-func (a *connectionAttempt) Close() error {
-	a.end("was closed without a response", true)
-
-	return a.Conn.Close()
-}
-
-// end reports how the attempt ended, once. The outcome of an attempt that did not fail is reported only if it was slow.
-func (a *connectionAttempt) end(outcome string, failed bool) {
-	a.once.Do(func() {
-		took := time.Since(a.start)
-		if !failed && took < slowConnection {
-			return
-		}
-
-		a.report(fmt.Sprintf("at %s the connection to %s %s after %s, of which %s for TCP", a.start.Format("15:04:05.000"), a.host, outcome,
-			roundForTable(took), roundForTable(a.connected.Sub(a.start))))
-	})
 }

@@ -90,7 +90,7 @@ func (f *Framework) dialService(ctx context.Context, key client.ObjectKey, port 
 			return nil, err
 		}
 
-		return dialRepeatedly(ctx, net.JoinHostPort(service.Spec.ClusterIP, port))
+		return dialRepeatedly(ctx, net.JoinHostPort(service.Spec.ClusterIP, port), (&net.Dialer{Timeout: responseTimeout}).DialContext)
 	}
 
 	slices := &discoveryv1.EndpointSliceList{}
@@ -111,14 +111,14 @@ func (f *Framework) dialService(ctx context.Context, key client.ObjectKey, port 
 	return f.dialPod(ctx, pod, port)
 }
 
-// dialRepeatedly connects to the address, and tries again without a response. The kernel sends a lost packet again only after a second, which is
-// the limit of the gaps of a workload. The kernel of a node responds at once, even if the process in the pod has no CPU time.
-func dialRepeatedly(ctx context.Context, address string) (net.Conn, error) {
+// dialRepeatedly connects to the address with dial, and tries again if there is no response. The kernel sends a lost packet again only after a
+// second, which is the limit of the gaps of a workload. The kernel of a node responds at once, even if the process in the pod has no CPU time.
+func dialRepeatedly(ctx context.Context, address string, dial func(ctx context.Context, network, address string) (net.Conn, error)) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 
 	for {
-		connection, err := (&net.Dialer{Timeout: responseTimeout}).DialContext(ctx, "tcp", address)
+		connection, err := dial(ctx, "tcp", address)
 		if failure := net.Error(nil); err == nil || ctx.Err() != nil || !errors.As(err, &failure) || !failure.Timeout() {
 			return connection, err
 		}

@@ -5,7 +5,8 @@
 package framework
 
 import (
-	"net"
+	"context"
+	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
@@ -21,7 +22,21 @@ func EndWorkload(clients ...*clientv3.Client) {
 	(&Workload{cancel: func() {}, clients: clients}).end()
 }
 
-// AttemptConnection exports attemptConnection.
-func AttemptConnection(host string, dial func() (net.Conn, error), report func(string)) (net.Conn, error) {
-	return attemptConnection(host, dial, report)
+// RecordAttempt returns a phase with this attempt.
+func RecordAttempt(what string, start time.Time, err error) PhaseStats {
+	w := &Workload{phases: []*PhaseStats{{}}}
+	w.recordAttempt(what, start, err)
+
+	return *w.phases[0]
 }
+
+// RecordConnection returns a phase with the attempts of this connection.
+func RecordConnection(ctx context.Context, connection connectionState) PhaseStats {
+	w := &Workload{phases: []*PhaseStats{{}}}
+	w.recordConnection(ctx, connection)
+
+	return *w.phases[0]
+}
+
+// DialRepeatedly exports dialRepeatedly.
+var DialRepeatedly = dialRepeatedly

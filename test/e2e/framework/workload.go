@@ -110,6 +110,8 @@ func (w *Workload) Reconnect(config *tls.Config) {
 
 	clients := []*clientv3.Client{w.connect(ctx, config, service.Name), w.connect(ctx, config, members...)}
 
+	go w.recordConnection(ctx, clients[0].ActiveConnection())
+
 	w.lock.Lock()
 	w.config = config
 	w.clients, clients = clients, w.clients
