@@ -103,7 +103,7 @@ func AddToManager(ctx context.Context, mgr manager.Manager, o AddOptions) error 
 	}
 	// The controller retries a failure after a second, and at the latest after five minutes. It watches what the Etcd waits for.
 	o.Controller = queue.WithDefaults(o.Controller, time.Second, 5*time.Minute)
-	queued := &queue.Queue{CanWait: r.isCreating}
+	queued := &queue.Queue{CanWait: func(request reconcile.Request) bool { return r.isCreating(ctx, request) }}
 	o.Controller.NewQueue = queued.New
 	r.Comparisons, r.Waiting = newComparisonLimit(), queued.Len
 	r.Issuing = calls.NewSlots(slotsOf(o.Controller.MaxConcurrentReconciles, runtime.GOMAXPROCS(0)), r.Clock)

@@ -17,6 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -27,9 +28,20 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 )
 
-// errDryRunUnavailable is the result of a dry run that an admission webhook or another writer prevents. It must not keep the cluster from its
-// next step.
-var errDryRunUnavailable = errors.New("the dry run is not available")
+var (
+	// errDryRunUnavailable is the result of a dry run that an admission webhook or another writer prevents. It must not keep the cluster from its
+	// next step.
+	errDryRunUnavailable = errors.New("the dry run is not available")
+	// errPostponed is the result of a comparison that another reconciliation makes, see postponesComparison.
+	errPostponed = errors.New("the comparison is postponed")
+)
+
+// A comparison that is postponed is made after comparisonDelay, or later by up to comparisonJitter times as much. 3,000 Etcds then exhaust the
+// limit of comparisons, but do not exceed it.
+const (
+	comparisonDelay  = time.Minute
+	comparisonJitter = 10
+)
 
 // repairDrift requests gardener-resource-manager to apply the ManagedResource again if an applied object was deleted or changed.
 // It returns true, and what is waited for, until that is done. An object that differs again within drift.Pause after its last
@@ -40,9 +52,12 @@ func (r *execution) repairDrift(ctx context.Context, run *engine.Run) (bool, err
 		return false, nil // gardener-resource-manager would not apply it
 	}
 	now, repairs := r.Clock.Now(), repairsOf(mr, rendered)
-	found, err := r.driftOf(ctx, rendered, repairs, now)
+	found, isPostponed, err := r.driftOf(ctx, rendered, repairs, now)
 	if err != nil {
 		return false, plan.Failed(druidv1alpha1.ErrorCodeObserve, err)
+	}
+	if isPostponed {
+		run.RequeueWithin(wait.Jitter(comparisonDelay, comparisonJitter))
 	}
 	due, recent := split(found, repairs, now)
 	if len(due) > 0 {
@@ -63,27 +78,31 @@ func (r *execution) repairDrift(ctx context.Context, run *engine.Run) (bool, err
 
 // driftOf returns the rendered objects that are gone or that applying the rendering would change. It reads an object from the API server
 // only if its metadata in the cache says that it changed since it was last compared. Within drift.Pause after a repair of an object it reads
-// that object at most maxComparisons times while it differs.
-func (r *Reconciler) driftOf(ctx context.Context, rendered engine.Rendered, repairs drift.Repairs, now time.Time) ([]engine.Difference, error) {
-	var found []engine.Difference
+// that object at most maxComparisons times while it differs. isPostponed is true if it has not compared all objects.
+func (r *Reconciler) driftOf(ctx context.Context, rendered engine.Rendered, repairs drift.Repairs, now time.Time) (found []engine.Difference, isPostponed bool, err error) {
 	for _, obj := range rendered.Objects {
 		kind, err := apiutil.GVKForObject(obj, r.Client.Scheme())
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		name := kind.Kind + "/" + obj.GetName()
 		what, err := r.compare(ctx, kind, obj, comparison{checksum: rendered.Rendering.Checksum, repairedAt: repairs.Last(name, now)})
+		if errors.Is(err, errPostponed) || errors.Is(err, errDryRunUnavailable) {
+			isPostponed = true
+			continue
+		}
 		if err != nil {
-			return nil, fmt.Errorf("comparing %s %s with its rendering: %w", kind.Kind, obj.GetName(), err)
+			return nil, false, fmt.Errorf("comparing %s %s with its rendering: %w", kind.Kind, obj.GetName(), err)
 		}
 		if what != "" {
 			found = append(found, engine.Difference{Object: name, Message: fmt.Sprintf("%s %s %s", kind.Kind, obj.GetName(), what)})
 		}
 	}
-	return found, nil
+	return found, isPostponed, nil
 }
 
-// compare returns a text that says how a live object differs from the rendered one; empty if it does not.
+// compare returns a text that says how a live object differs from the rendered one; empty if it does not. The error is errPostponed or
+// errDryRunUnavailable if a later reconciliation must compare it.
 func (r *Reconciler) compare(ctx context.Context, kind schema.GroupVersionKind, rendered client.Object, c comparison) (string, error) {
 	key := client.ObjectKeyFromObject(rendered)
 	cached := cachedForm(kind)
@@ -97,7 +116,7 @@ func (r *Reconciler) compare(ctx context.Context, kind schema.GroupVersionKind, 
 			return "", nil
 		}
 		if r.postponesComparison(cached, c) {
-			return "", nil
+			return "", errPostponed
 		}
 		c = c.of(cached)
 	}
@@ -121,9 +140,6 @@ func (r *Reconciler) compare(ctx context.Context, kind schema.GroupVersionKind, 
 		return "", nil
 	}
 	paths, err := r.drifted(ctx, rendered, live)
-	if errors.Is(err, errDryRunUnavailable) {
-		return "", nil // the next reconciliation compares it again
-	}
 	if err != nil {
 		return "", err
 	}

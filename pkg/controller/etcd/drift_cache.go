@@ -83,14 +83,15 @@ const (
 )
 
 // newComparisonLimit returns the limit of comparisons that can wait. The operator compares the objects of 50 Etcds at once, and those of five
-// more each second.
+// more each second. It compares none of them while more than maxWaiting Etcds wait for a worker.
 func newComparisonLimit() *rate.Limiter { return rate.NewLimiter(5*objectsOfEtcd, 50*objectsOfEtcd) }
 
 // objectsOfEtcd is how many objects of an Etcd without a NetworkPolicy are compared within the limit: all but the StatefulSet.
 const objectsOfEtcd = 7
 
 // comparisons are the results of earlier comparisons. They are the versions of objects that equal their rendering or are assumed to, and the
-// last differences of others. They save reads, and decide nothing. An operator that starts reads each object once. The zero value is ready.
+// last differences of others. They save reads, and decide nothing. An operator that starts reads each object
+// once, when the limit and the length of the queue permit. The zero value is ready.
 type comparisons struct {
 	once                      sync.Once
 	equal, assumed, different *lru.Cache

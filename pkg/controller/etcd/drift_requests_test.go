@@ -166,6 +166,7 @@ var _ = Describe("Requests of the operator after a restart", func() {
 		waiting := 51
 		o.reconciler.Waiting = func() int { return waiting }
 		requests := o.countRequests("*v1.Service/" + k.Etcd.Name + name)
+		Expect(o.reconcile()).To(HaveField("RequeueAfter", And(BeNumerically(">=", time.Minute), BeNumerically("<=", 11*time.Minute))), "no event follows")
 		o.run()
 		Expect(requests.reads).To(BeZero())
 

@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/engine"
@@ -69,4 +69,6 @@ var ManifestsOf = manifestsOf
 var SlotsOf = slotsOf
 
 // IsCreating exports isCreating.
-func IsCreating(r *Reconciler, request reconcile.Request) bool { return r.isCreating(request) }
+func IsCreating(r *Reconciler, request reconcile.Request) bool {
+	return r.isCreating(context.Background(), request)
+}

@@ -122,7 +122,11 @@ type Reconciler struct {
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	recorded, acts := writeguard.Record(ctx)
 	result, err := r.reconcile(recorded, req)
-	return r.brake(ctx, req.NamespacedName, acts, result, err)
+	result, err = r.brake(ctx, req.NamespacedName, acts, result, err)
+	if result.Priority == nil { // otherwise, the steps after a start of the operator would keep the priority of that start
+		result.Priority = new(0)
+	}
+	return result, err
 }
 
 // started returns when the first reconciliation began.

@@ -186,11 +186,11 @@ func operationFor(etcd *druidv1alpha1.Etcd) druidv1alpha1.LastOperationType {
 	}
 }
 
-// isCreating is true for an Etcd in the cache that has not been rolled out for the first time, and is not deleted.
-func (r *Reconciler) isCreating(request reconcile.Request) bool {
+// isCreating is true for an Etcd in the cache that has not been rolled out for the first time, and is not being deleted.
+func (r *Reconciler) isCreating(ctx context.Context, request reconcile.Request) bool {
 	etcd := &druidv1alpha1.Etcd{}
-	if err := r.cached().Get(context.Background(), request.NamespacedName, etcd); err != nil {
-		return false // the reconciliation reports it
+	if err := r.cached().Get(ctx, request.NamespacedName, etcd); err != nil {
+		return false // it was deleted, or the reconciliation reports the error
 	}
 	if etcd.DeletionTimestamp != nil || operationFor(etcd) != druidv1alpha1.LastOperationTypeCreate {
 		return false

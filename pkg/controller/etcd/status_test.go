@@ -158,7 +158,7 @@ var _ = Describe("The events of an Etcd", func() {
 })
 
 var _ = Describe("An Etcd that waits for the changes of others", func() {
-	It("is created, or needs no action", func() {
+	It("is being created, or needs no action", func() {
 		k := newCluster()
 		o := startOperator(k, nil)
 		waits := func() bool { return etcd.IsCreating(o.reconciler, reconcile.Request{NamespacedName: k.Etcd}) }
@@ -166,7 +166,7 @@ var _ = Describe("An Etcd that waits for the changes of others", func() {
 		Expect(waits()).To(BeTrue(), "before the first reconciliation")
 		result, err := o.reconcile()
 		Expect(err).NotTo(HaveOccurred())
-		Expect(result).To(And(HaveField("RequeueAfter", BeNumerically(">", 0)), HaveField("Priority", BeNil())))
+		Expect(result).To(And(HaveField("RequeueAfter", BeNumerically(">", 0)), HaveField("Priority", HaveValue(BeZero()))))
 		Expect(waits()).To(BeTrue(), "after the first reconciliation")
 
 		o.run()
@@ -179,11 +179,11 @@ var _ = Describe("An Etcd that waits for the changes of others", func() {
 		Expect(waits()).To(BeFalse(), "before the change is reconciled")
 		result, err = o.reconcile()
 		Expect(err).NotTo(HaveOccurred())
-		Expect(result).To(HaveField("Priority", BeNil()))
+		Expect(result).To(HaveField("Priority", HaveValue(BeZero())))
 		Expect(waits()).To(BeFalse(), "while the change is rolled out")
 	})
 
-	It("is not deleted", func() {
+	It("is not being deleted", func() {
 		k := newCluster()
 		o := startOperator(k, nil)
 		create(1)(k)

@@ -39,14 +39,14 @@ func WithDefaults(o controller.Options, first, longest time.Duration) controller
 }
 
 // LowPriority is the priority of work that can wait for the work of other Etcds, see Queue. Other events have the priority 0. The
-// reconciliations after the start of the operator have the lowest priority, handler.LowPriority. The queue processes the requests of a
-// priority in order.
+// reconciliations after the start of the operator and after a resync have the lowest priority, handler.LowPriority. The queue processes the
+// requests of a priority in order.
 const LowPriority = -10
 
 // Queue creates the queue of a controller, which has priorities. It must not be copied.
 type Queue struct {
-	// CanWait returns whether the events of an Etcd get LowPriority. Without it, a change of a running Etcd waits until thousands of created
-	// Etcds are reconciled. It is called for each event, and must not send a request. Nil: the events of all Etcds have the priority 0.
+	// CanWait returns whether the requests of an Etcd with the priority 0 get LowPriority. Without it, a change of a running Etcd waits until
+	// thousands of new Etcds are reconciled. It must not send a request to the API server. Nil: no Etcd can wait.
 	CanWait func(reconcile.Request) bool
 
 	queue atomic.Pointer[prioritized]

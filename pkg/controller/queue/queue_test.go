@@ -34,7 +34,7 @@ var _ = Describe("The queue of a controller", func() {
 		return created.(priorityqueue.PriorityQueue[reconcile.Request])
 	}
 
-	It("has running Etcds before those that are created, and those before the ones that existed when the operator started", func(ctx context.Context) {
+	It("has running Etcds before those that are being created, and those before the ones that existed when the operator started", func(ctx context.Context) {
 		q := newQueue(&queue.Queue{CanWait: func(request reconcile.Request) bool { return strings.HasPrefix(request.Name, "created") }})
 		handler := handler.WithLowPriorityWhenUnchanged(&handler.EnqueueRequestForObject{})
 		etcdWith := func(name, version string) *druidv1alpha1.Etcd {
@@ -71,11 +71,19 @@ var _ = Describe("The queue of a controller", func() {
 		}))
 	})
 
-	It("retries the failed reconciliation of a created Etcd with the priority of its creation", func() {
+	It("retries the failed reconciliation of an Etcd that is being created with a low priority", func() {
 		q := newQueue(&queue.Queue{CanWait: func(reconcile.Request) bool { return true }})
-		q.AddRateLimited(requestFor("failed"))
-		_, priority, _ := q.GetWithPriority()
-		Expect(priority).To(Equal(queue.LowPriority))
+		for _, add := range []func(reconcile.Request){
+			q.AddRateLimited,
+			func(request reconcile.Request) { // as controller-runtime does
+				q.AddWithOpts(priorityqueue.AddOpts{RateLimited: true, Priority: new(0)}, request)
+			},
+		} {
+			add(requestFor("failed"))
+			request, priority, _ := q.GetWithPriority()
+			Expect(priority).To(Equal(queue.LowPriority))
+			q.Done(request)
+		}
 	})
 
 	It("has a length without the requests whose time has not come", func() {
