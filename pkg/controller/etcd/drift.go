@@ -36,8 +36,8 @@ var (
 	errPostponed = errors.New("the comparison is postponed")
 )
 
-// A comparison that is postponed is made after comparisonDelay, or later by up to comparisonJitter times as much. 3,000 Etcds then exhaust the
-// limit of comparisons, but do not exceed it.
+// A comparison that is postponed is made after comparisonDelay, or later by up to comparisonJitter times as much. The limit of comparisons permits
+// those of 3,000 Etcds in that time, and postpones a few of them once more.
 const (
 	comparisonDelay  = time.Minute
 	comparisonJitter = 10
