@@ -94,6 +94,7 @@ var _ = DescribeTable("A dry run that fails", func(response error, isDrift bool)
 	Expect(o.count("RepairingDrift")).To(BeZero())
 	Expect(k.EtcdObject().Status.LastErrors).To(BeEmpty())
 	Expect(k.EtcdObject().Status.Conditions).To(ContainElement(And(HaveField("Type", BeEquivalentTo("Progressing")), HaveField("Reason", "Reconciled"))))
+	Expect(o.due).To(BeTemporally("~", k.Clock.Now().Add(6*time.Minute), 5*time.Minute), "no event follows")
 
 	By("comparing the object in the next reconciliation")
 	requests.dryRunError = nil

@@ -5,6 +5,8 @@
 package etcd_test
 
 import (
+	"strconv"
+
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -17,8 +19,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/etcd"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/queue"
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
@@ -32,10 +37,33 @@ func deleteAll(etcd *druidv1alpha1.Etcd) {
 	etcd.Spec.PVCRetentionPolicy = new(druidv1alpha1.PVCRetentionPolicyDeleteAll)
 }
 
+// queuedPriorities returns the priorities that requests of the controller have had since the start of this process.
+func queuedPriorities() []string {
+	GinkgoHelper()
+	families, err := metrics.Registry.Gather()
+	Expect(err).NotTo(HaveOccurred())
+	var priorities []string
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			labels := map[string]string{}
+			for _, label := range metric.GetLabel() {
+				labels[label.GetName()] = label.GetValue()
+			}
+			if family.GetName() == "workqueue_depth" && labels["name"] == etcd.ControllerName {
+				priorities = append(priorities, labels["priority"])
+			}
+		}
+	}
+	return priorities
+}
+
 var _ = Describe("The lifecycle of an Etcd", func() {
 	It("should create all its objects and report its status", func(ctx SpecContext) {
 		s := create(ctx)
 		s.awaitReady(ctx)
+
+		By("giving the events of the creation a low priority")
+		Expect(queuedPriorities()).To(ContainElement(strconv.Itoa(queue.LowPriority)))
 
 		By("writing a ManagedResource with the origin of the operator and the recorded state")
 		mr := s.managedResource(ctx, Default)
