@@ -41,6 +41,9 @@ type member struct {
 	// hasStore is true if the sidecar takes snapshots.
 	hasStore bool
 	started  time.Time
+	// tlsConfigs are the configurations of the servers by the name of the Secret. As with a real member, a client resumes its TLS sessions until
+	// the pod restarts: the keys of the session tickets belong to the configuration.
+	tlsConfigs sync.Map
 }
 
 // registry knows the member of each address.

@@ -123,15 +123,12 @@ func (l *memberListener) prepare(conn net.Conn) (net.Conn, error) {
 	if name == "" {
 		return withMember, nil
 	}
-	certificate, err := l.stub.certificate(ctx, client.ObjectKey{Namespace: found.pod.Namespace, Name: name})
+	config, err := l.stub.tlsConfig(ctx, found, name)
 	if err != nil {
 		return nil, err
 	}
 
-	// A real member also verifies the certificate of the client, which costs the operator nothing.
-	return tls.Server(withMember, &tls.Config{
-		MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{*certificate}, ClientAuth: tls.RequestClientCert, NextProtos: []string{"h2", "http/1.1"},
-	}), nil
+	return tls.Server(withMember, config), nil
 }
 
 // Accept returns the next connection to a known member.
@@ -161,6 +158,23 @@ func withMember(ctx context.Context, conn net.Conn) context.Context {
 	}
 
 	return ctx
+}
+
+// tlsConfig returns the configuration of the server of a member that has the certificate in the Secret.
+func (s *Stub) tlsConfig(ctx context.Context, m *member, secret string) (*tls.Config, error) {
+	if known, found := m.tlsConfigs.Load(secret); found {
+		return known.(*tls.Config), nil
+	}
+	certificate, err := s.certificate(ctx, client.ObjectKey{Namespace: m.pod.Namespace, Name: secret})
+	if err != nil {
+		return nil, err
+	}
+	// A real member also verifies the certificate of the client, which costs the operator nothing.
+	config, _ := m.tlsConfigs.LoadOrStore(secret, &tls.Config{
+		MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{*certificate}, ClientAuth: tls.RequestClientCert, NextProtos: []string{"h2", "http/1.1"},
+	})
+
+	return config.(*tls.Config), nil
 }
 
 // certificate returns the certificate in a Secret. The data of a Secret never changes: the operator creates another one.

@@ -6,6 +6,10 @@ package stub_test
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"net/http"
 	"time"
 
 	secretsutils "github.com/gardener/gardener/pkg/utils/secrets"
@@ -119,6 +123,37 @@ var _ = Describe("The stub", func() {
 		Entry("without TLS", false, "http"),
 		Entry("with the certificate of the pod", true, "https"),
 	)
+
+	It("resumes the TLS sessions of a client until the pod restarts, as etcd does", func() {
+		address, err := s.ServeEtcd(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		roots := x509.NewCertPool()
+		Expect(roots.AppendCertsFromPEM(ca)).To(BeTrue())
+		caller := http.Client{Transport: &http.Transport{
+			DisableKeepAlives: true,
+			TLSClientConfig:   &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: roots, ServerName: serverName, ClientSessionCache: tls.NewLRUClientSessionCache(1)},
+		}}
+		isResumed := func() bool {
+			GinkgoHelper()
+			response, err := caller.Get("https://" + address + "/health")
+			Expect(err).NotTo(HaveOccurred())
+			_, err = io.Copy(io.Discard, response.Body) // the ticket follows the handshake
+			Expect(err).NotTo(HaveOccurred())
+			Expect(response.Body.Close()).To(Succeed())
+
+			return response.TLS.DidResume
+		}
+
+		s.SetPod(pod(true))
+		Expect(isResumed()).To(BeFalse())
+		Expect(isResumed()).To(BeTrue())
+		stopped := pod(true)
+		stopped.Status.Phase = corev1.PodFailed
+		s.SetPod(stopped)
+		s.SetPod(pod(true))
+		Expect(isResumed()).To(BeFalse())
+		Expect(isResumed()).To(BeTrue())
+	})
 
 	It("accepts a connection before it knows the pod", func() {
 		connected := connect(false)
