@@ -58,7 +58,7 @@ var _ = Describe("A full database", func() {
 				expectPlannedDefragmentation(ctx, ns, etcd, writeLog)
 			}
 		},
-		Entry("with three members of etcd 3.4", int32(3), "3.4", SpecTimeout(specTimeout)),
+		Entry("with three members of etcd 3.4", SpecPriority(8), int32(3), "3.4", SpecTimeout(specTimeout)),
 		Entry("with three members of etcd 3.5", Label("long"), int32(3), "3.5", SpecTimeout(specTimeout)),
 		Entry("with a single member", Label("long"), int32(1), "3.4", SpecTimeout(specTimeout)),
 	)
