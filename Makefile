@@ -24,7 +24,7 @@ help: ## Print this list of targets
 needs-go:
 	@command -v go >/dev/null || { echo "Go is missing: install $$(sed -n 's/^go /Go /p' go.mod) or newer and add it to your PATH, see https://go.dev/dl" >&2; exit 1; }
 
-up down kind-up kind-down seed-status test test-unit test-integration test-e2e test-long test-soak bench test-update-golden generate pictures format tidy check check-generate check-vulnerabilities build release image deploy: needs-go
+up down kind-up kind-down seed-status test test-all test-unit test-integration test-e2e test-long test-soak bench test-update-golden generate pictures format tidy check check-generate check-vulnerabilities build release image deploy: needs-go
 
 ##@ Run
 
@@ -51,8 +51,12 @@ kind-down: ## Delete the cluster of `make kind-up`
 ##@ Test
 
 .PHONY: test
-test: ## Run all tests with their setup; print the time of each suite and `N passed, M failed`
+test: ## Run the gate with its setup, in less than 30 minutes on two cores; print the longest specs and `N passed, M failed`
 	@$(TEST)
+
+.PHONY: test-all
+test-all: ## Run the gate and all other scenarios, in less than 110 minutes on two cores
+	@$(TEST) all
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need only Go
@@ -63,20 +67,20 @@ test-integration: ## Run the controllers against a kube-apiserver
 	@$(TEST) integration
 
 .PHONY: test-e2e
-test-e2e: ## Run the end-to-end tests on the local seed, or on the cluster of KUBECONFIG
+test-e2e: ## Run all end-to-end tests on the local seed, or on the cluster of KUBECONFIG
 	@$(TEST) e2e
 
 .PHONY: test-long
-test-long: ## Run long tests: other random seeds, all versions of etcd, more repetitions; not part of `make test`
+test-long: ## Run long tests: other random seeds, all versions of etcd, more repetitions; for hours
 	@$(TEST) long
 
 .PHONY: test-soak
-test-soak: ## Check histories of concurrent clients for SOAK_DURATION (4h), while the operator and members are killed; not part of `make test`
+test-soak: ## Check histories of concurrent clients for SOAK_DURATION (4h), while the operator and members are killed
 	@$(TEST) soak
 
 # SIZES, FLEETS and OUT select what is measured and the directory of the results.
 .PHONY: bench
-bench: ## Measure the operator with 300, 1,000 and 3,000 Etcds; not part of `make test`, which runs a small form
+bench: ## Measure the operator with 300, 1,000 and 3,000 Etcds; `make test-all` runs a small form
 	@hack/bench/run.sh
 
 .PHONY: test-update-golden

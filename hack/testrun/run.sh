@@ -3,11 +3,13 @@
 #
 # SPDX-License-Identifier: Apache-2.0
 
-# Runs the suites in the arguments, or the default suites of suites.sh. A failed test, step or suite does not stop the others.
-# The last lines are the skipped tests, the failed tests, the time of each suite, and `N passed, M failed`. The complete output
-# (output.log) and the reports stay in a temporary directory. SIGINT and SIGTERM interrupt the tests, which then clean up.
+# Runs the suites in the arguments, all suites with the argument `all`, or those of the gate without one. suites.sh defines them. A failed test, step or
+# suite does not stop the others. The last lines are the longest specs, the skipped, repeated and failed tests, the time of each suite, and `N passed, M failed`. The
+# complete output (output.log), the durations of all specs (specs.tsv) and the reports stay in a temporary directory. SIGINT and SIGTERM interrupt
+# the tests, which then clean up.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
+root=$PWD
 
 suites_file=${TESTRUN_SUITES:-hack/testrun/suites.sh}
 # shellcheck source=hack/testrun/suites.sh
@@ -16,79 +18,89 @@ suites_file=${TESTRUN_SUITES:-hack/testrun/suites.sh}
 # With less garbage collection the compiler, the tests and their API servers are faster, and use more memory. The seed removes the variable.
 gogc=${GOGC:-400}
 logs=$(mktemp -d -t testrun-XXXXXX) || exit 1
-results=$logs/results interrupted=$logs/interrupted steps=0
+interrupted=$logs/interrupted step=0
 
 # command_step COMMAND... runs the command as one test. The test passes if the exit code is 0.
 command_step() {
 	[[ ! -e $interrupted ]] || return
-	if "$@"; then echo "passed 1" >>"$results"; else failed "$*: exit code $?"; fi
+	"$@"
+	record "$*" $? ""
 }
 
-# go_test DIRECTORY ARGUMENT... runs `go test` with the arguments in the directory.
+# go_test DIRECTORY ARGUMENT... runs `go test` with the arguments in the directory. The linters run vet.
 go_test() {
 	start_step || return
 	local gotestsum
 	# Does not run gotestsum with `go tool`, which forwards a signal that gotestsum also receives. A second signal kills gotestsum.
 	gotestsum=$(go tool -modfile="$PWD/hack/tools/go.mod" -n gotestsum)
-	(cd "$1" && GOGC=$gogc exec "$gotestsum" --format="${format:-pkgname}" --format-hide-empty-pkg --format-icons=text --jsonfile="$report" -- "${@:2}")
-	count $?
+	export SPEC_REPORTS=$logs/specs/$suite
+	mkdir -p "$SPEC_REPORTS"
+	(cd "$1" && GOGC=$gogc exec "$gotestsum" --format="${format:-pkgname}" --format-hide-empty-pkg --format-icons=text --jsonfile="$report" -- \
+		-vet=off -exec="$root/hack/testrun/exec.sh" "${@:2}")
+	record "step $step" $? "$report"
 }
 
 # ginkgo ARGUMENT... runs the specs of one package in parallel processes. go.mod pins the version of the command and of the library.
 ginkgo() {
 	start_step || return
-	GOGC=$gogc go run github.com/onsi/ginkgo/v2/ginkgo --keep-going --json-report="${report##*/}" --output-dir="$logs" "$@"
-	count $?
+	GOGC=$gogc go run github.com/onsi/ginkgo/v2/ginkgo --vet=off --keep-going --json-report="${report##*/}" --output-dir="$logs" "$@"
+	record "step $step" $? "$report"
+}
+
+# repeat_bound ARGUMENT... runs a scenario of the last step again, alone and with these arguments, if it is the only failed one, and if it failed
+# only its bound on a duration. No second scenario of a run is repeated.
+repeat_bound() {
+	local focus
+	[[ ! -e $interrupted && ! -e $logs/repeated ]] || return
+	focus=$(go run ./hack/testrun repeatable "$report") && [[ -n $focus ]] || return
+	touch "$logs/repeated"
+	echo "Repeats the scenario that failed its bound on a duration: $focus"
+	repeats=$report ginkgo --procs=1 "--focus=^$focus" "$@"
 }
 
 start_step() {
 	[[ ! -e $interrupted ]] || return
-	report=$logs/$suite-$((++steps)).json
+	report=$logs/$suite-$((++step)).json
 }
 
-count() { go run ./hack/testrun "$suite step $steps" "$1" "$report" >>"$results" || failed "cannot count the results of step $steps"; }
+# record NAME EXITCODE REPORT adds a step to those of the summary.
+record() { printf '%s\t%s\t%s\t%s\t%s\n' "$suite" "$1" "$2" "$3" "${repeats:-}" >>"$logs/steps.tsv"; }
 
+# failed NAME adds a failed test, and returns 1.
 failed() {
-	echo "failed $suite: $1" >>"$results"
+	record "$1" 1 ""
 	return 1
 }
 
-# counts RESULTS prints the total numbers of passed, failed and skipped tests.
-counts() {
-	awk '{n[$1] += $1 == "passed" ? $2 : 1} END {printf "%d passed, %d failed%s\n", n["passed"], n["failed"], n["skipped"] ? ", " n["skipped"] " skipped" : ""}' "$1"
-}
-
-# row NAME SECONDS RESULTS prints the summary line of one suite.
-row() { printf '%-12s %5dm%02ds   %s\n' "$1" $(($2 / 60)) $(($2 % 60)) "$(counts "$3")"; }
+# processor prints the seconds of CPU time that all processes of the machine have used.
+processor() { awk -v ticks="$(getconf CLK_TCK)" '/^cpu / {printf "%d\n", ($2 + $3 + $4 + $7 + $8) / ticks}' /proc/stat; }
 
 run_suites() {
-	local rows='' start
+	local start used
 	trap : INT # SIGINT ends the running test, not this shell
 	echo "Output and reports: $logs"
+	: >"$logs/steps.tsv"
 
 	for suite in "$@"; do
-		start=$SECONDS steps=0 results=$logs/$suite.results description=${suite}_runs
-		echo "passed 0" >"$results"
+		start=$SECONDS used=$(processor) step=0 description=${suite}_runs
 		printf '\n=== %s: %s\n' "$suite" "${!description}"
 		(trap : INT && "$suite") # in a subshell, so that its variables do not affect the next suite
 		[[ ! -e $interrupted ]] || failed interrupted
-		cat "$results" >>"$logs/results"
-		rows+=$(row "$suite" $((SECONDS - start)) "$results")$'\n'
+		printf '%s\t%s\t%s\n' "$suite" $((SECONDS - start)) $(($(processor) - used)) >>"$logs/suites.tsv"
 		[[ ! -e $interrupted ]] || break
 	done
 
-	printf '\nOutput and reports: %s\n' "$logs"
-	sed -n 's/^skipped /Skipped: /p' "$logs/results"
-	sed -n 's/^failed /--- FAIL: /p' "$logs/results" # log parsers search for this prefix
-	printf '\n%s%s\n\n' "$rows" "$(row all "$SECONDS" "$logs/results")"
-	counts <(grep -v ^skipped "$logs/results")
+	printf '\nOutput and reports: %s\n\n' "$logs"
+	go run ./hack/testrun summary "$logs"
 }
 
 # Only a suite that the user names uses the cluster of the user. The variable is often set in a shell for another purpose.
-(($#)) || {
-	set -- "${default_suites[@]}"
+case ${1:-} in
+'' | all)
+	[[ -n ${1:-} ]] && set -- "${all_suites[@]}" || set -- "${gate_suites[@]}"
 	unset KUBECONFIG
-}
+	;;
+esac
 for suite in "$@"; do
 	description=${suite}_runs
 	if [[ -z ${!description:-} ]]; then

@@ -8,7 +8,8 @@ processes=9 quiet_processes=3
 
 # Each suite has a variable with its description, and a function with its steps. run.sh defines the kinds of steps.
 
-default_suites=(check unit integration e2e) # make test
+gate_suites=(check unit integration gate) # make test
+all_suites=(check unit integration e2e)  # make test-all
 long_simulations=${SIMULATIONS:-20000} long_crash_rounds=${CRASH_ROUNDS:-5}
 
 check_runs="linters of code and prose, generated files up to date"
@@ -47,24 +48,31 @@ integration() {
 	go_test . -count=1 -timeout=20m ./test/integration/hostile/...
 }
 
-e2e_runs="end-to-end tests on the local seed (starts it if it does not run), or on the cluster of KUBECONFIG"
+gate_runs="the end-to-end tests that show the mission, on the local seed (starts it if it does not run)"
+gate() {
+	start_cluster || return
+	scenarios gate
+}
+
+e2e_runs="all end-to-end tests that are not long, on the local seed (starts it if it does not run), or on the cluster of KUBECONFIG"
 e2e() {
 	start_cluster || return
-	scenarios
+	scenarios '!long && !soak'
 	# Only the local seed has an audit log. Another cluster cannot have simulated nodes.
 	[[ -z ${SEED_AUDIT_LOG:-} || -n ${FOCUS:-} ]] || bench_step
 }
 
-# scenarios runs all scenarios that are not long, with the version of etcd in ETCD_VERSION.
+# scenarios LABELS runs the scenarios with these labels, with the version of etcd in ETCD_VERSION.
 scenarios() {
 	if [[ -n ${FOCUS:-} ]]; then
 		weigh_programs 0.25
-		scenario_step 2 '!long && !soak' "--focus=$FOCUS"
+		scenario_step 2 "$1" "--focus=$FOCUS"
 	else
 		weigh_programs 1
-		scenario_step "$processes" '!long && !soak && !quiet'
+		scenario_step "$processes" "$1 && !quiet"
 		weigh_programs 0.25
-		scenario_step "$quiet_processes" '!long && !soak && quiet' # at a low load, since these scenarios limit gaps to a second
+		scenario_step "$quiet_processes" "$1 && quiet" # at a low load, since these scenarios limit gaps to a second
+		repeat_bound "${scenario_arguments[@]}"
 	fi
 }
 
@@ -82,7 +90,10 @@ bench_step() {
 }
 
 # scenario_step PROCESSES LABELS [ARGUMENT] runs the scenarios with these labels. Ginkgo derives the order of the files from the random seed.
-scenario_step() { ginkgo --procs="$1" --seed=7541 --timeout=60m --label-filter="$2" "${@:3}" ./test/e2e; }
+scenario_step() {
+	scenario_arguments=(--seed=7541 --timeout=60m "--label-filter=$2" "${@:3}" ./test/e2e)
+	ginkgo --procs="$1" "${scenario_arguments[@]}"
+}
 
 long_runs="other random seeds, all scenarios with each version of etcd, and long repetitions on the local seed; on request only"
 long() {
@@ -94,7 +105,7 @@ long() {
 	done
 	start_seed || return
 	local version
-	for version in 3.4 3.5; do ETCD_VERSION=$version scenarios; done
+	for version in 3.4 3.5; do ETCD_VERSION=$version scenarios '!long && !soak'; done
 	weigh_programs 1
 	ginkgo --procs=4 --timeout=6h --label-filter=long ./test/e2e
 }

@@ -6,12 +6,14 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -27,44 +29,128 @@ func events(lines ...string) string {
 
 	for _, line := range lines {
 		words := append(strings.SplitN(line, " ", 3), "", "")
-		encoded, _ := json.Marshal(event{Action: words[0], Package: "x", Test: words[1], Output: words[2]}) // four strings never fail
+		encoded, _ := json.Marshal(event{Action: words[0], Package: "x", Test: words[1], Output: words[2], Elapsed: 0}) // strings never fail
 		report += string(encoded) + "\n"
 	}
 
 	return report
 }
 
-const specsOfX = "output TestX P [PENDING]\nthing pends\nx_test.go:5\n\nSummarizing 1 Failure:\n  \x1b[38;5;9m[FAIL]\x1b[0m \x1b[0mthing \x1b[1m[It] fails\x1b[0m\n" +
-	"\x1b[1mFAIL!\x1b[0m -- \x1b[1m1 Passed\x1b[0m | 1 Failed | 2 Flaked | 1 Pending | 1 Skipped\n"
+// specs is a report of Ginkgo. Each argument is a spec as JSON.
+func specs(specs ...string) string {
+	return `[{"SuiteDescription": "E2E", "SuiteSucceeded": ` + strconv.FormatBool(!strings.Contains(strings.Join(specs, ""), "failed")) +
+		`, "SpecReports": [` + strings.Join(specs, ", ") + `]}]`
+}
 
-var _ = DescribeTable("The counts of a report", func(exitCode, report string, expected Result) {
-	Expect(Count([]byte(report), "step", exitCode)).To(Equal(expected))
+const (
+	passes       = `{"LeafNodeType": "It", "LeafNodeText": "passes", "State": "passed", "RunTime": 2000000000}`
+	fails        = `{"LeafNodeType": "It", "LeafNodeText": "fails", "State": "failed", "RunTime": 1000000000, "Failure": {"Message": "no"}}`
+	exceedsBound = `{"LeafNodeType": "It", "LeafNodeText": "is [fast]", "State": "failed", "RunTime": 1000000000,
+		"Failure": {"Message": "exceeded its bound on a duration: 1.3s"}}`
+	isFast = `{"LeafNodeType": "It", "LeafNodeText": "is [fast]", "State": "passed", "RunTime": 1000000000}`
+)
+
+// summarize returns the summary of a suite `e2e` with these steps, and the table of its specs. Each step is the exit code, the report and the number of
+// the step that it repeats.
+func summarize(steps ...[3]string) (text, table string) {
+	GinkgoHelper()
+
+	var (
+		dir     = GinkgoT().TempDir()
+		lines   string
+		reports = []string{""} // a step that repeats none
+	)
+
+	for i, step := range steps {
+		reports = append(reports, filepath.Join(dir, strconv.Itoa(i+1)+".json"))
+		repeats, _ := strconv.Atoi(step[2])
+		lines += fmt.Sprintf("e2e\tstep %d\t%s\t%s\t%s\n", i+1, step[0], reports[i+1], reports[repeats])
+
+		if step[1] != "" {
+			Expect(os.WriteFile(reports[i+1], []byte(step[1]), 0o600)).To(Succeed())
+		}
+	}
+
+	Expect(os.WriteFile(filepath.Join(dir, "steps.tsv"), []byte(lines), 0o600)).To(Succeed())
+	Expect(os.WriteFile(filepath.Join(dir, "suites.tsv"), []byte("e2e\t61\t90\n"), 0o600)).To(Succeed())
+
+	text, err := Summary(dir)
+	Expect(err).NotTo(HaveOccurred())
+
+	content, err := os.ReadFile(filepath.Join(dir, "specs.tsv"))
+	Expect(err).NotTo(HaveOccurred())
+
+	return text, string(content)
+}
+
+var _ = DescribeTable("The summary counts", func(exitCode, report, expected string, lines ...string) {
+	text, _ := summarize([3]string{exitCode, report})
+	for _, line := range lines {
+		Expect(text).To(ContainSubstring("\n" + line + "\n"))
+	}
+	Expect(text).To(HaveSuffix("\n\n" + expected + "\n"))
 },
-	Entry("each spec of a function that runs Ginkgo", "1", events(specsOfX, "fail TestX", "fail"), Result{
-		Passed: 1, Failed: []string{"x.TestX: thing [It] fails"}, Skipped: []string{"x.TestX: thing pends", "x.TestX: a spec that -ginkgo.v names"},
-	}),
 	Entry("each subtest, but not its parent", "0",
 		events("run TestA", "run TestB", "run TestA/one", "pass TestA/one", "run TestA/two", "output TestA/two \tx_test.go:4: because\n", "skip TestA/two", "pass TestB", "pass TestA", "pass"),
-		Result{Passed: 2, Skipped: []string{"x.TestA/two: x_test.go:4: because"}}),
-	Entry("a suite whose set-up fails", "1", events("output TestX FAIL! -- 0 Passed | 0 Failed | 0 Pending | 0 Skipped\n", "fail TestX", "fail"), Result{Failed: []string{"x.TestX"}}),
-	Entry("a test that ends its process", "1", events("run TestX", "fail"), Result{Failed: []string{"x.TestX"}}),
-	Entry("a package that does not compile", "1", events("start", "fail"), Result{Failed: []string{"x"}}),
-	Entry("a step without a test", "0", events("start", "skip"), Result{Failed: []string{"step: no test ran"}}),
-	Entry("a step without a report", "0", "", Result{Failed: []string{"step: no test ran"}}),
-	Entry("a command that fails although its tests pass", "3", events("pass TestX", "pass"), Result{Passed: 1, Failed: []string{"step: exit code 3"}}),
-	Entry("a report that was not finished", "130", events("pass TestX", "pass")+`{"Action":`, Result{Passed: 1, Failed: []string{"step: unexpected EOF"}}),
-	Entry("the specs of Ginkgo's own report", "1", `[{"SuiteSucceeded": false, "SpecReports": [
-		{"LeafNodeType": "It", "LeafNodeText": "passes", "State": "passed"},
-		{"LeafNodeType": "It", "LeafNodeText": "fails", "State": "panicked", "Failure": {"Message": "no\n way", "Location": {"FileName": "/a/b_test.go", "LineNumber": 7}},
-			"SpecEvents": [{"SpecEventType": "By", "Message": "step 1"}, {"SpecEventType": "By", "Message": "step 2"}, {"SpecEventType": "Node"}]},
-		{"LeafNodeType": "It", "LeafNodeText": "is pending", "State": "pending"},
-		{"LeafNodeType": "It", "LeafNodeText": "skips", "State": "skipped", "NumAttempts": 1, "Failure": {"Message": "no seed"}},
-		{"LeafNodeType": "It", "LeafNodeText": "has another label", "State": "skipped"},
-		{"LeafNodeType": "BeforeSuite", "State": "passed"},
-		{"LeafNodeType": "AfterSuite", "State": "failed"}]}]`, Result{
-		Passed: 1, Failed: []string{`fails (b_test.go:7), step "step 2": no way`, "AfterSuite: "}, Skipped: []string{"is pending: pending", "skips: no seed"},
-	}),
-	Entry("a suite of Ginkgo that fails as a whole", "1", `[{"SuiteDescription": "E2E", "SpecialSuiteFailureReasons": ["timed out"]}]`, Result{Failed: []string{"E2E: [timed out]"}}),
+		"2 passed, 0 failed", "Skipped: x.TestA/two: x_test.go:4: because", "e2e              1m01s       90 s of CPU time   2 passed, 0 failed, 1 skipped"),
+	Entry("a failed test once", "1", events("run TestX", "fail TestX", "fail"), "0 passed, 1 failed", "--- FAIL: e2e: x.TestX: "),
+	Entry("a test that ends its process", "1", events("run TestX", "fail"), "0 passed, 1 failed", "--- FAIL: e2e: x: "),
+	Entry("a package that does not compile", "1", events("start", "fail"), "0 passed, 1 failed", "--- FAIL: e2e: x: "),
+	Entry("a step without a test", "0", events("start", "skip"), "0 passed, 1 failed", "--- FAIL: e2e: step 1: no test ran"),
+	Entry("a step without a report", "0", "", "0 passed, 1 failed", "--- FAIL: e2e: step 1: no test ran"),
+	Entry("a command that fails although its tests pass", "3", events("pass TestX", "pass"), "1 passed, 1 failed", "--- FAIL: e2e: step 1: exit code 3"),
+	Entry("a report that was not finished", "130", events("pass TestX", "pass")+`{"Action":`, "1 passed, 1 failed", "--- FAIL: e2e: step 1: unexpected EOF"),
+	Entry("the specs of Ginkgo", "1", specs(passes,
+		`{"LeafNodeType": "It", "LeafNodeText": "panics", "State": "panicked", "Failure": {"Message": "no\n way", "Location": {"FileName": "/a/b_test.go", "LineNumber": 7}},
+			"SpecEvents": [{"SpecEventType": "By", "Message": "step 1"}, {"SpecEventType": "By", "Message": "step 2"}, {"SpecEventType": "Node"}]}`,
+		`{"LeafNodeType": "It", "LeafNodeText": "is pending", "State": "pending"}`,
+		`{"LeafNodeType": "It", "LeafNodeText": "skips", "State": "skipped", "NumAttempts": 1, "Failure": {"Message": "no seed"}}`,
+		`{"LeafNodeType": "It", "LeafNodeText": "has another label", "State": "skipped"}`,
+		`{"LeafNodeType": "BeforeSuite", "State": "passed"}`,
+		`{"LeafNodeType": "AfterSuite", "State": "failed"}`),
+		"1 passed, 2 failed", `--- FAIL: e2e: panics: b_test.go:7: step "step 2": no way`, "--- FAIL: e2e: AfterSuite: ", "Skipped: is pending: pending", "Skipped: skips: no seed"),
+	Entry("a suite of Ginkgo that fails as a whole", "1", `[{"SuiteDescription": "E2E", "SpecialSuiteFailureReasons": ["timed out"]}]`, "0 passed, 1 failed", "--- FAIL: e2e: E2E: [timed out]"),
+)
+
+var _ = Describe("The summary", func() {
+	It("names a scenario that passed when it was repeated, with its first figure, and counts each scenario once", func() {
+		text, _ := summarize([3]string{"1", specs(passes, exceedsBound)}, [3]string{"0", specs(isFast), "1"})
+		Expect(text).To(ContainSubstring("\nRepeated once: is [fast]: exceeded its bound on a duration: 1.3s\n"))
+		Expect(text).To(HaveSuffix("\n2 passed, 0 failed\n"))
+	})
+
+	It("counts both failures of a scenario whose repetition failed", func() {
+		text, _ := summarize([3]string{"1", specs(passes, exceedsBound)}, [3]string{"1", specs(exceedsBound), "1"})
+		Expect(text).NotTo(ContainSubstring("Repeated"))
+		Expect(text).To(HaveSuffix("\n1 passed, 2 failed\n"))
+	})
+
+	It("keeps the failure of a scenario that passed in another step", func() {
+		text, _ := summarize([3]string{"1", specs(exceedsBound)}, [3]string{"0", specs(isFast)})
+		Expect(text).To(HaveSuffix("\n1 passed, 1 failed\n"))
+	})
+
+	It("contains the longest specs, and the table has all, with the shares of set-up and clean-up", func() {
+		text, table := summarize([3]string{"0", specs(passes, `{"LeafNodeType": "It", "LeafNodeText": "creates", "State": "passed", "StartTime": "2026-01-01T00:00:00Z", "RunTime": 10000000000,
+			"ReportEntries": [{"Name": "set-up", "Time": "2026-01-01T00:00:04Z"}],
+			"SpecEvents": [{"SpecEventType": "Node (End)", "NodeType": "DeferCleanup (Each)", "Duration": 3000000000}]}`)})
+		Expect(text).To(HavePrefix("The longest specs (seconds, share of set-up, share of clean-up); specs.tsv has all:\n    10  40%  30%  e2e: creates\n     2   0%   0%  e2e: passes\n\n"))
+		Expect(table).To(Equal("seconds\tset-up\tclean-up\tstate\tsuite\tspec\n10.0\t4.0\t3.0\tpassed\te2e\tcreates\n2.0\t0.0\t0.0\tpassed\te2e\tpasses\n"))
+	})
+})
+
+var _ = DescribeTable("The scenario that is repeated", func(expected string, reports ...string) {
+	path := filepath.Join(GinkgoT().TempDir(), "report.json")
+	Expect(os.WriteFile(path, []byte(specs(reports...)), 0o600)).To(Succeed())
+	Expect(Repeatable(path)).To(Equal(expected))
+},
+	Entry("is the one that failed its bound", `is \[fast\]`, passes, exceedsBound),
+	Entry("is the whole container of an ordered spec", "three members", strings.Replace(exceedsBound, "{", `{"IsInOrderedContainer": true, "ContainerHierarchyTexts": ["three members"],`, 1)),
+	Entry("is none if all pass", "", passes),
+	Entry("is none if another one failed", "", fails, exceedsBound),
+	Entry("is none if two failed their bound", "", exceedsBound, exceedsBound),
+	Entry("is none if it failed something else", "", fails),
+	Entry("is none if it also failed its clean-up", "", strings.Replace(exceedsBound, "{", `{"AdditionalFailures": [{"State": "failed", "Failure": {"Message": "no"}}],`, 1)),
 )
 
 var _ = Describe("run.sh", func() {
@@ -88,8 +174,8 @@ var _ = Describe("run.sh", func() {
 	}
 
 	It("continues after a failed step and ends with the counts", func() {
-		Expect(start("default_suites=(a b)\na_runs=first b_runs=second c_runs=third\na() { command_step false; command_step true; }\nb() { command_step true; }\nc() { command_step false; }\n").Wait()).NotTo(Succeed())
-		Expect(string(out.Contents())).To(MatchRegexp(`(?s)=== a: first.*=== b: second.*\n--- FAIL: a: false: exit code 1\n\na +0m\d\ds   1 passed, 1 failed\nb +0m\d\ds   1 passed, 0 failed\nall +0m\d\ds   2 passed, 1 failed\n\n2 passed, 1 failed\n$`))
+		Expect(start("gate_suites=(a b)\na_runs=first b_runs=second c_runs=third\na() { command_step false; command_step true; }\nb() { command_step true; }\nc() { command_step false; }\n").Wait()).NotTo(Succeed())
+		Expect(string(out.Contents())).To(MatchRegexp(`(?s)=== a: first.*=== b: second.*\n--- FAIL: a: false: exit code 1\n\na +0m\d\ds +\d+ s of CPU time   1 passed, 1 failed\nb +0m\d\ds +\d+ s of CPU time   1 passed, 0 failed\nall +0m\d\ds +\d+ s of CPU time   2 passed, 1 failed\n\n2 passed, 1 failed\n$`))
 	})
 
 	It("runs the suites that are named, and succeeds if all tests do", func() {
@@ -99,10 +185,12 @@ var _ = Describe("run.sh", func() {
 
 	It("keeps KUBECONFIG only for suites that are named", func() {
 		GinkgoT().Setenv("KUBECONFIG", "/users-cluster")
-		content := "default_suites=(a)\na_runs=first\na() { echo \"cluster: ${KUBECONFIG:-none}\"; command_step true; }\n"
+		content := "gate_suites=(a)\nall_suites=(a)\na_runs=first\na() { echo \"cluster: ${KUBECONFIG:-none}\"; command_step true; }\n"
 
-		Expect(start(content).Wait()).To(Succeed())
-		Expect(string(out.Contents())).To(ContainSubstring("cluster: none\n"))
+		for _, set := range [][]string{nil, {"all"}} {
+			Expect(start(content, set...).Wait()).To(Succeed())
+			Expect(string(out.Contents())).To(ContainSubstring("cluster: none\n"))
+		}
 		Expect(start(content, "a").Wait()).To(Succeed())
 		Expect(string(out.Contents())).To(ContainSubstring("cluster: /users-cluster\n"))
 	})
@@ -114,7 +202,7 @@ var _ = Describe("run.sh", func() {
 
 	It("counts a failed set-up, and does not run the steps after it", func() {
 		Expect(start("a_runs=first\na() { false || failed 'set-up: seed' || return; command_step true; }\n", "a").Wait()).NotTo(Succeed())
-		Expect(string(out.Contents())).To(ContainSubstring("--- FAIL: a: set-up: seed\n"))
+		Expect(string(out.Contents())).To(ContainSubstring("--- FAIL: a: set-up: seed: exit code 1\n"))
 		Expect(string(out.Contents())).To(HaveSuffix("\n0 passed, 1 failed\n"))
 	})
 
@@ -137,10 +225,24 @@ var _ = Describe("run.sh", func() {
 		text := string(out.Contents())
 		Expect(text).To(And(ContainSubstring("undefined: undefined"), ContainSubstring("no way")))
 		for _, name := range []string{"exits", "panics.TestPanic", "undefined"} {
-			Expect(text).To(ContainSubstring("\n--- FAIL: example.com/x/" + name + "\n"))
+			Expect(text).To(ContainSubstring("\n--- FAIL: a: example.com/x/" + name + ": \n"))
 		}
 		Expect(text).To(MatchRegexp(`\nSkipped: example.com/x/skips.TestSkip: .*no seed`))
 		Expect(text).To(HaveSuffix("\n1 passed, 3 failed\n"))
+	})
+
+	It("repeats a scenario that failed its bound, alone and only once in a run", func() {
+		repeatable := filepath.Join(GinkgoT().TempDir(), "repeatable.json")
+		Expect(os.WriteFile(repeatable, []byte(specs(exceedsBound)), 0o600)).To(Succeed())
+		Expect(os.WriteFile(repeatable+".repeated", []byte(specs(isFast)), 0o600)).To(Succeed())
+
+		// The repetition passes.
+		content := "ginkgo() { start_step; if [[ -n ${repeats:-} ]]; then echo \"again: $*\"; cp " + repeatable + ".repeated $report; else cp " + repeatable + " $report; fi; record step 0 $report; }"
+		Expect(start("a_runs=first\na() { "+content+"; ginkgo; repeat_bound x; }\n", "a").Wait()).To(Succeed())
+		Expect(string(out.Contents())).To(And(ContainSubstring(`again: --procs=1 --focus=^is \[fast\] x`), HaveSuffix("\n1 passed, 0 failed\n")))
+
+		Expect(start("a_runs=first\na() { "+content+"; ginkgo; repeat_bound x; ginkgo; repeat_bound x; }\n", "a").Wait()).NotTo(Succeed())
+		Expect(string(out.Contents())).To(HaveSuffix("\n1 passed, 1 failed\n"))
 	})
 
 	It("lets the processes of a test clean up when it is interrupted, and runs no other", func() {
@@ -148,7 +250,7 @@ var _ = Describe("run.sh", func() {
 		Eventually(out).Should(gbytes.Say("started"))
 		Expect(command.Process.Signal(syscall.SIGTERM)).To(Succeed())
 		Expect(command.Wait()).NotTo(Succeed())
-		Expect(string(out.Contents())).To(And(ContainSubstring("\ncleaned\n"), Not(ContainSubstring("later")), ContainSubstring("--- FAIL: a: interrupted\n")))
+		Expect(string(out.Contents())).To(And(ContainSubstring("\ncleaned\n"), Not(ContainSubstring("later")), ContainSubstring("--- FAIL: a: interrupted: exit code 1\n")))
 		Expect(string(out.Contents())).To(HaveSuffix("\n1 passed, 1 failed\n"))
 	})
 })
@@ -180,7 +282,7 @@ start_cluster`)
 	DescribeTable("runs fewer scenarios at the same time on a machine that starts the seed slowly", func(seconds, expected string) {
 		suites, err := os.ReadFile("suites.sh")
 		Expect(err).NotTo(HaveOccurred())
-		out, err := exec.Command("bash", "-c", string(suites)+"\nSEED_AUDIT_LOG=\nlimit_processes "+seconds+"\nginkgo() { printf '%s ' \"$1\"; }\nFOCUS=\nscenarios").Output()
+		out, err := exec.Command("bash", "-c", string(suites)+"\nSEED_AUDIT_LOG=\nlimit_processes "+seconds+"\nginkgo() { printf '%s ' \"$1\"; }\nFOCUS=\nrepeat_bound() { :; }\nscenarios gate").Output()
 		Expect(err).NotTo(HaveOccurred())
 		Expect(string(out)).To(HaveSuffix(expected))
 	},
@@ -193,23 +295,23 @@ start_cluster`)
 		suites, err := os.ReadFile("suites.sh")
 		Expect(err).NotTo(HaveOccurred())
 
-		command := exec.Command("bash", "-c", string(suites)+"\nstart_seed() { :; }\nfind_assets() { return 1; }\ngo_test() { :; }\nseed() { echo \"$*\"; }\nginkgo() { echo \"$1\"; }\n"+function)
+		command := exec.Command("bash", "-c", string(suites)+"\nstart_seed() { :; }\nfind_assets() { return 1; }\ngo_test() { :; }\nseed() { echo \"$*\"; }\nginkgo() { echo \"$1\"; }\nrepeat_bound() { :; }\n"+function)
 		command.Env = append(os.Environ(), "SEED_AUDIT_LOG="+auditLog, "FOCUS="+focus)
 		out, err := command.Output()
 		Expect(err).NotTo(HaveOccurred())
 		Expect(string(out)).To(Equal(expected))
 	},
-		Entry("with all scenarios", "scenarios", "/audit.log", "", "program-weight 1\n--procs=9\nprogram-weight 0.25\n--procs=3\n"),
-		Entry("with those that the user selects", "scenarios", "/audit.log", "name", "program-weight 0.25\n--procs=2\n"),
-		Entry("except on another cluster", "scenarios", "", "", "--procs=9\n--procs=3\n"),
+		Entry("with all scenarios", "scenarios gate", "/audit.log", "", "program-weight 1\n--procs=9\nprogram-weight 0.25\n--procs=3\n"),
+		Entry("with those that the user selects", "scenarios gate", "/audit.log", "name", "program-weight 0.25\n--procs=2\n"),
+		Entry("except on another cluster", "scenarios gate", "", "", "--procs=9\n--procs=3\n"),
 		Entry("but not in the step of the long scenarios", "long", "/audit.log", "", strings.Repeat("program-weight 1\n--procs=9\nprogram-weight 0.25\n--procs=3\n", 2)+"program-weight 1\n--procs=4\n"),
 	)
 
-	DescribeTable("runs an end-to-end test", func(focus string, labels []string, expected int) {
+	DescribeTable("runs an end-to-end test", func(suite, focus string, labels []string, expected int) {
 		suites, err := os.ReadFile("suites.sh")
 		Expect(err).NotTo(HaveOccurred())
 
-		command := exec.Command("bash", "-c", string(suites)+"\nginkgo() { printf '%s\\n' \"$@\" | sed -n 's/^--label-filter=//p'; }\nscenarios")
+		command := exec.Command("bash", "-c", string(suites)+"\nstart_cluster() { :; }\nbench_step() { :; }\nrepeat_bound() { :; }\nginkgo() { printf '%s\\n' \"$@\" | sed -n 's/^--label-filter=//p'; }\n"+suite)
 		command.Env = append(os.Environ(), "SEED_AUDIT_LOG=", "FOCUS="+focus)
 		out, err := command.Output()
 		Expect(err).NotTo(HaveOccurred())
@@ -227,12 +329,16 @@ start_cluster`)
 
 		Expect(steps).To(Equal(expected))
 	},
-		Entry("in one step", "", nil, 1),
-		Entry("with the label quiet in one step", "", []string{"quiet"}, 1),
-		Entry("with the label long in no step", "", []string{"long"}, 0),
-		Entry("with both labels in no step", "", []string{"long", "quiet"}, 0),
-		Entry("in one step if the user selects it", "name", nil, 1),
-		Entry("with the label quiet in one step if the user selects it", "name", []string{"quiet"}, 1),
+		Entry("in one step", "e2e", "", nil, 1),
+		Entry("with the label quiet in one step", "e2e", "", []string{"quiet"}, 1),
+		Entry("with the label gate in one step", "e2e", "", []string{"gate"}, 1),
+		Entry("with the label gate in one step of the gate", "gate", "", []string{"gate"}, 1),
+		Entry("with the labels gate and quiet in one step of the gate", "gate", "", []string{"gate", "quiet"}, 1),
+		Entry("without the label gate not in the gate", "gate", "", []string{"quiet"}, 0),
+		Entry("with the label long in no step", "e2e", "", []string{"long"}, 0),
+		Entry("with both labels in no step", "e2e", "", []string{"long", "quiet"}, 0),
+		Entry("in one step if the user selects it", "e2e", "name", nil, 1),
+		Entry("with the label quiet in one step if the user selects it", "e2e", "name", []string{"quiet"}, 1),
 	)
 
 	It("runs each package that has tests in one suite", func() {
@@ -248,10 +354,11 @@ failed() { echo "$1"; }
 find_assets() { :; }
 start_seed() { :; }
 weigh_programs() { :; }
+repeat_bound() { :; }
 start_cluster() { :; }
 go_test() { mapfile -t args < <(printf '%s\n' "${@:2}" | grep -v ^-) && go list -C "$1" -e -f '{{if or .TestGoFiles .XTestGoFiles}}{{.Dir}}{{end}}' "${args[@]}"; }
 ginkgo() { realpath "${!#}"; }
-for suite in "${default_suites[@]}"; do "$suite" | sort -u; done`)
+for suite in "${all_suites[@]}"; do "$suite" | sort -u; done`)
 		command.Dir, command.Stderr = root, GinkgoWriter
 		out, err := command.Output()
 		Expect(err).NotTo(HaveOccurred())

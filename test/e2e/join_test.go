@@ -112,8 +112,8 @@ func removeExisting(ctx context.Context, ns *framework.TestNamespace, etcd *drui
 	timeline.End("removal of the joined cluster")
 	phases := workload.Stop(ctx)
 	Expect(phases).To(HaveLen(2))
-	Expect(phases[0].MembersGap).To(BeNumerically("<", removalBound), phases[0].String())
-	Expect(phases[0].WriteGap).To(BeNumerically("<", removalBound), phases[0].String())
+	expectBelow(phases[0].MembersGap, removalBound, phases[0].String())
+	expectBelow(phases[0].WriteGap, removalBound, phases[0].String())
 	expectShortGaps(phases)
 	for name, pod := range podsByName(ctx, ns) {
 		if strings.HasPrefix(name, etcd.Name) {

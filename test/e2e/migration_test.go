@@ -287,9 +287,9 @@ func expectAdoptionGaps(phases []framework.PhaseStats) {
 			expectWithin("the longest time without writes in the adoption:", stats.WriteGap, adoptionBound)
 		} else {
 			expectNoFailures([]framework.PhaseStats{stats})
-			Expect(stats.WriteGap).To(BeNumerically("<", time.Second), stats.String())
+			expectBelow(stats.WriteGap, time.Second, stats.String())
 		}
-		Expect(stats.MembersGap).To(BeNumerically("<", time.Second), stats.String())
+		expectBelow(stats.MembersGap, time.Second, stats.String())
 	}
 }
 

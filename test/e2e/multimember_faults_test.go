@@ -79,7 +79,7 @@ var _ = Describe("A cluster of three members", quiet, framework.NeedsSeed("kills
 		expectUntouched(ctx, ns, before, victim)
 
 		phases := workload.Stop(ctx)
-		Expect(max(phases[0].WriteGap, phases[0].MembersGap)).To(BeNumerically("<", electionBound), phases[0].String())
+		expectBelow(max(phases[0].WriteGap, phases[0].MembersGap), electionBound, phases[0].String())
 		expectNoFailures(phases[1:])
 	}, SpecTimeout(specTimeout))
 })

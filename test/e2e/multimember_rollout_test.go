@@ -118,6 +118,6 @@ func rollOutChanges(ctx context.Context, ns *framework.TestNamespace, etcd *drui
 	phases := workload.Stop(ctx)
 	expectNoFailures(phases)
 	for _, stats := range phases {
-		Expect(max(stats.WriteGap, stats.MembersGap)).To(BeNumerically("<", time.Second), stats.String())
+		expectBelow(max(stats.WriteGap, stats.MembersGap), time.Second, stats.String())
 	}
 }

@@ -72,8 +72,8 @@ func scaleIn(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alph
 	})
 	timeline.End(phase)
 	for _, stats := range workload.Stop(ctx) {
-		Expect(stats.MembersGap).To(BeNumerically("<", time.Second), stats.String())
-		Expect(stats.WriteGap).To(BeNumerically("<", removalBound), stats.String())
+		expectBelow(stats.MembersGap, time.Second, stats.String())
+		expectBelow(stats.WriteGap, removalBound, stats.String())
 	}
 	Expect(voters(etcd)).To(BeEquivalentTo(size))
 	after := podsByName(ctx, ns)
@@ -178,7 +178,7 @@ func expectNoFailures(phases []framework.PhaseStats) {
 func expectShortGaps(phases []framework.PhaseStats) {
 	GinkgoHelper()
 	for _, stats := range phases {
-		Expect(max(stats.WriteGap, stats.MembersGap)).To(BeNumerically("<", 10*time.Second), stats.String())
+		expectBelow(max(stats.WriteGap, stats.MembersGap), 10*time.Second, stats.String())
 		Expect(stats.Writes).To(BeNumerically(">", 20), stats.String())
 	}
 }

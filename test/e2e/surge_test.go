@@ -47,8 +47,8 @@ func surge(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1
 	})
 	timeline.End(phase)
 	for _, stats := range workload.Stop(ctx) {
-		Expect(stats.MembersGap).To(BeNumerically("<", bound), stats.String())
-		Expect(stats.WriteGap).To(BeNumerically("<", max(bound, surgeBound)), stats.String())
+		expectBelow(stats.MembersGap, bound, stats.String())
+		expectBelow(stats.WriteGap, max(bound, surgeBound), stats.String())
 	}
 	Expect(ns.ClaimUIDs(ctx)).To(HaveLen(1))
 	leases := &coordinationv1.LeaseList{}

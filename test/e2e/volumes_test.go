@@ -99,8 +99,8 @@ func migrateVolumes(ctx context.Context, ns *framework.TestNamespace, etcd *drui
 	ns.EventuallyReady(ctx, etcd)
 	timeline.End("the volumes are replaced")
 	for _, stats := range workload.Stop(ctx) {
-		Expect(stats.MembersGap).To(BeNumerically("<", time.Second), stats.String())
-		Expect(stats.WriteGap).To(BeNumerically("<", surgeBound), stats.String())
+		expectBelow(stats.MembersGap, time.Second, stats.String())
+		expectBelow(stats.WriteGap, surgeBound, stats.String())
 	}
 	Expect(eventsWithReason(ctx, ns, "ExcludedMember")).To(ContainElements(
 		ContainSubstring("does not select pod main-0"), ContainSubstring("does not select pod main-1"), ContainSubstring("does not select pod main-2")))

@@ -9,8 +9,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	. "github.com/onsi/ginkgo/v2"
+	"github.com/onsi/ginkgo/v2/types"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -141,6 +143,15 @@ func (ns *TestNamespace) Eventually(ctx context.Context, etcd *druidv1alpha1.Etc
 func (ns *TestNamespace) EventuallyReady(ctx context.Context, etcd *druidv1alpha1.Etcd) {
 	GinkgoHelper()
 	ns.Eventually(ctx, etcd, func(g Gomega) { g.Expect(CheckReady(etcd)).To(Succeed()) })
+	recordSetUp()
+}
+
+// recordSetUp marks the end of the set-up of the running spec in the report, at its first call. hack/testrun reads the entry.
+func recordSetUp() {
+	const name = "set-up"
+	if !slices.ContainsFunc(CurrentSpecReport().ReportEntries, func(entry types.ReportEntry) bool { return entry.Name == name }) {
+		AddReportEntry(name, ReportEntryVisibilityNever)
+	}
 }
 
 // EventuallyReplaced waits until a ready pod has replaced the previous pod and the Etcd is ready. It returns the new
