@@ -35,6 +35,9 @@ const specTimeout = 10 * time.Minute
 // quiet is the label of the specs that run in a second step, after all others, in fewer processes. Serial specs with this label run last.
 var quiet = Label("quiet")
 
+// gate is the label of the scenarios that `make test` runs. make test-all runs all others too.
+var gate = Label("gate")
+
 // seed is the cluster on which all tests run: the local seed, or the cluster of KUBECONFIG.
 var seed *framework.Framework
 
