@@ -38,10 +38,6 @@ echo "Writing the reference of the chart values"
 go run ./hack/values > docs/operations/chart-values.md.new
 mv docs/operations/chart-values.md.new docs/operations/chart-values.md
 
-echo "Writing the words for the prose linter"
-go run ./hack/words -vale > hack/vale/styles/Project/Words.yml.new
-mv hack/vale/styles/Project/Words.yml.new hack/vale/styles/Project/Words.yml
-
 echo "Packing the chart into the ControllerRegistration"
 go run ./hack/registration > example/controller-registration.yaml.new
 mv example/controller-registration.yaml.new example/controller-registration.yaml
