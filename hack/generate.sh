@@ -34,10 +34,6 @@ go mod download github.com/gardener/gardener
 gardener=$(go list -m -f '{{.Dir}}' github.com/gardener/gardener)
 copy_into_chart resource-manager-crds "$gardener"/example/resource-manager/10-crd-resources.gardener.cloud_managedresources.yaml
 
-echo "Writing the reference of the chart values"
-go run ./hack/values > docs/operations/chart-values.md.new
-mv docs/operations/chart-values.md.new docs/operations/chart-values.md
-
 echo "Packing the chart into the ControllerRegistration"
 go run ./hack/registration > example/controller-registration.yaml.new
 mv example/controller-registration.yaml.new example/controller-registration.yaml

@@ -3,8 +3,8 @@
 #
 # SPDX-License-Identifier: Apache-2.0
 
-# Runs vale with the configuration .vale.ini on the documents and on the comments of Go files. Prints one alert per line. Fails if there
-# are any alerts.
+# Runs vale with the configuration .vale.ini on the documents, on the comments of Go files, and on the comments of the chart's values.
+# Prints one alert per line. Fails if there are any alerts.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -23,7 +23,13 @@ files() {
 	done
 }
 
-alerts=$(files | xargs -0 -r go tool -modfile="$PWD/hack/vale/go.mod" vale --no-global --no-exit --output=line)
+vale=(go tool -modfile="$PWD/hack/vale/go.mod" vale --no-global --no-exit --output=line)
+values=charts/gardener-extension-etcd-druid/values.yaml
+
+# vale cannot read comments of YAML files. It reads them as Markdown, in which all other lines are empty.
+comments() { sed -E -e 's/^ *# ?//' -e t -e 's/.*//' "$values" | "${vale[@]}" --ext=.md | sed "s|^stdin.md|$values|"; }
+
+alerts=$(files | xargs -0 -r "${vale[@]}" && comments)
 if [ -n "$alerts" ]; then
 	echo "$alerts"
 	echo "vale reports $(grep -c . <<<"$alerts") alerts: path:line:column:rule:message" >&2
