@@ -20,11 +20,12 @@ copy_into_chart() {
 	install -m 644 "$@" "$folder/"
 }
 
-echo "Writing the version into the chart and the example of an Extension"
+echo "Writing the version into the chart and the examples"
 version=$(cat VERSION)
 sed -i.old "s|^appVersion: .*|appVersion: $version|" charts/gardener-extension-etcd-druid/Chart.yaml
-sed -i.old "s|\(etcd-druid:\)v[^ ]*$|\1$version|" example/extension.yaml
-rm charts/gardener-extension-etcd-druid/Chart.yaml.old example/extension.yaml.old
+examples=(example/extension.yaml example/controller-registration.yaml)
+sed -i.old "s|\(etcd-druid:\)v[^ ]*$|\1$version|" "${examples[@]}"
+rm charts/gardener-extension-etcd-druid/Chart.yaml.old "${examples[@]/%/.old}"
 
 echo "Copying CRDs into the chart"
 copy_into_chart crds pkg/apis/druid/v1alpha1/crds/*.yaml
@@ -35,5 +36,4 @@ gardener=$(go list -m -f '{{.Dir}}' github.com/gardener/gardener)
 copy_into_chart resource-manager-crds "$gardener"/example/resource-manager/10-crd-resources.gardener.cloud_managedresources.yaml
 
 echo "Packing the chart into the ControllerRegistration"
-go run ./hack/registration > example/controller-registration.yaml.new
-mv example/controller-registration.yaml.new example/controller-registration.yaml
+go run ./hack/registration
