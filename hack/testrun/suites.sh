@@ -8,8 +8,8 @@ processes=9 quiet_processes=3
 
 # Each suite has a variable with its description, and a function with its steps. run.sh defines the kinds of steps.
 
-gate_suites=(check unit integration gate) # make test
-all_suites=(check unit integration e2e)  # make test-all
+gate_suites=(check unit integration gate)         # make test
+all_suites=(check unit modules integration e2e) # make test-all
 long_simulations=${SIMULATIONS:-20000} long_crash_rounds=${CRASH_ROUNDS:-5}
 
 check_runs="linters of code and prose, generated files up to date"
@@ -18,13 +18,17 @@ check() {
 	command_step make --no-print-directory check-generate
 }
 
-unit_runs="pure packages, goldens, chart, alerts, docs, and the tools of the repository"
+unit_runs="pure packages, goldens, chart, docs, programs"
 unit() {
 	list_packages ./... '/test/integration/|/test/e2e$|/hack/release$' || return
 	go_test . "${packages[@]}"
+	go_test cmd/etcd-helper ./...
+}
+
+modules_runs="alerts, users of the API, the recorder of histories, and the tools of the repository"
+modules() {
 	# Compiles for Windows. With an empty build cache, this takes longer than the default timeout on two cores.
 	go_test . -timeout=30m ./hack/release
-	go_test cmd/etcd-helper ./...
 	for wrapper in wrapper etcd34 etcd35; do
 		go_test "hack/seed/modules/etcd-wrapper/$wrapper" ./...
 	done
@@ -33,7 +37,6 @@ unit() {
 	go_test test/consumer -count=1 ./...
 	go_test test/linearizability ./...
 	go_test test/rules -count=1 ./...
-	go_test hack/pictures -count=1 ./...
 }
 
 integration_runs="controllers against a kube-apiserver, and the sidecar against the APIs of stores (builds both if the cache does not contain them)"
