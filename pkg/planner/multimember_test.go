@@ -725,6 +725,7 @@ var _ = Describe("For multiple members", func() {
 					o.Claims[ordinal].Lost = true
 				}
 				Expect(p().Stage).To(BeEquivalentTo("QuorumLost"))
+				Expect(p().Step).NotTo(BeAssignableToTypeOf(plan.ReplaceClaim{}), "no claim is replaced without a quorum")
 				if mayRecover {
 					Expect(p().Reason).NotTo(ContainSubstring("cannot recover"))
 				} else {

@@ -11,8 +11,10 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -174,12 +176,14 @@ var _ = Describe("The lifecycle of an Etcd", func() {
 		Expect(claims.Items).To(BeEmpty())
 	})
 
-	It("should delete an Etcd that was never accepted", func(ctx SpecContext) {
+	It("should create no object but Secrets for an Etcd that was never accepted, and delete it", func(ctx SpecContext) {
 		s := create(ctx, func(etcd *druidv1alpha1.Etcd) {
 			invalidResources(etcd)
 			etcd.Finalizers = []string{"druid.gardener.cloud/etcd-druid"}
 		})
 		Eventually(func(g Gomega) { g.Expect(s.read(ctx, g).Status.LastErrors).NotTo(BeEmpty()) }).Should(Succeed())
+		expectNone(ctx, s, append(objectLists(), &corev1.PersistentVolumeClaimList{})...)
+
 		Expect(env.Client.Delete(ctx, s.etcd)).To(Succeed())
 		expectGone(ctx, s)
 	})
@@ -236,11 +240,22 @@ func expectGone(ctx SpecContext, s *testEtcd) {
 	GinkgoHelper()
 	Eventually(func() error { return env.Client.Get(ctx, client.ObjectKeyFromObject(s.etcd), &druidv1alpha1.Etcd{}) }).
 		Should(MatchError(apierrors.IsNotFound, "IsNotFound"))
-	for _, list := range []client.ObjectList{
-		&resourcesv1alpha1.ManagedResourceList{}, &appsv1.StatefulSetList{}, &corev1.PodList{}, &coordinationv1.LeaseList{},
-		&policyv1.PodDisruptionBudgetList{}, &rbacv1.RoleList{}, &rbacv1.RoleBindingList{}, &corev1.ServiceList{},
-		&corev1.ServiceAccountList{}, &corev1.SecretList{},
-	} {
+	expectNone(ctx, s, append(objectLists(), &corev1.SecretList{})...)
+}
+
+// objectLists returns the lists of what the operator creates for an Etcd, except Secrets. It omits ConfigMaps, see expectNone.
+func objectLists() []client.ObjectList {
+	return []client.ObjectList{
+		&resourcesv1alpha1.ManagedResourceList{}, &appsv1.StatefulSetList{}, &batchv1.JobList{}, &corev1.PodList{}, &coordinationv1.LeaseList{},
+		&policyv1.PodDisruptionBudgetList{}, &networkingv1.NetworkPolicyList{}, &rbacv1.RoleList{}, &rbacv1.RoleBindingList{}, &corev1.ServiceList{},
+		&corev1.ServiceAccountList{},
+	}
+}
+
+// expectNone expects that the namespace has no object of the lists and no ConfigMap of the Etcd.
+func expectNone(ctx SpecContext, s *testEtcd, lists ...client.ObjectList) {
+	GinkgoHelper()
+	for _, list := range lists {
 		Expect(env.Client.List(ctx, list, client.InNamespace(s.namespace))).To(Succeed())
 		Expect(list).To(HaveField("Items", BeEmpty()), "%T", list)
 	}
