@@ -22,19 +22,35 @@ import (
 )
 
 var _ = Describe("An Etcd with user-provided certificates", func() {
-	It("accepts only clients that use TLS and have a certificate", SpecPriority(3), func(ctx SpecContext) {
+	It("starts when its Secrets exist, and accepts only clients that use TLS and have a certificate", gate, SpecPriority(3), func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "tls")
 		clients, peers, backups := framework.NewAuthority("e2e-clients"), framework.NewAuthority("e2e-peers"), framework.NewAuthority("e2e-backups")
 		certificate := clients.Client("client-client")
+		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithTLS(), withLocalStore(ns))
+		ns.Create(ctx, etcd)
+
+		By("reporting each missing Secret and the field that references it, without creating an object")
+		ns.Eventually(ctx, etcd, func(g Gomega) {
+			condition := framework.Condition(etcd, "SecretsAvailable")
+			g.Expect(condition.Status).To(BeEquivalentTo("False"))
+			for name, field := range map[string]string{
+				"client-ca": "spec.etcd.clientUrlTls.tlsCASecretRef", "client-server": "spec.etcd.clientUrlTls.serverTLSSecretRef", "client-client": "spec.etcd.clientUrlTls.clientTLSSecretRef",
+				"peer-ca": "spec.etcd.peerUrlTls.tlsCASecretRef", "peer-server": "spec.etcd.peerUrlTls.serverTLSSecretRef",
+				"backup-ca": "spec.backup.tls.tlsCASecretRef", "backup-server": "spec.backup.tls.serverTLSSecretRef",
+			} {
+				g.Expect(condition.Message).To(ContainSubstring("Secret " + name + ", named by " + field + ", does not exist"))
+			}
+		})
+		Expect(objectsIn(ctx, ns)).To(BeEmpty())
+
+		By("creating the Secrets")
 		ns.Create(ctx,
 			clients.Bundle("client-ca"), clients.Server("client-server", framework.ServerNames("main", ns.Name)...), certificate,
 			peers.Bundle("peer-ca"), peers.Server("peer-server", framework.PeerNames("main", ns.Name)...),
 			backups.Bundle("backup-ca"), backups.Server("backup-server", framework.ServerNames("main", ns.Name)...), backups.Client("backup-client"),
 		)
-
-		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithTLS(), withLocalStore(ns))
-		ns.Create(ctx, etcd)
 		ns.EventuallyReady(ctx, etcd)
+		Expect(framework.Condition(etcd, "SecretsAvailable").Status).To(BeEquivalentTo("True"))
 
 		By("connecting with a client certificate")
 		writeLog := ns.NewWriteLog(etcd)
