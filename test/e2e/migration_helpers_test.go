@@ -11,7 +11,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -21,42 +20,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
-// The adoption of three members is a part of the migration of a seed in migration_test.go.
-var _ = Describe("A cluster that etcd-druid created", func() {
-	It("keeps its data when the operator adopts it with one member", SpecPriority(8), func(ctx SpecContext) {
-		operator, err := seed.Operator(ctx)
-		Expect(err).NotTo(HaveOccurred())
-		ns := seed.NewNamespace(ctx, "adoption-1")
-
-		By("creating the objects that etcd-druid creates, while reconciliation is suspended")
-		etcd := fixture.Etcd(fixture.WithName("main"), withLocalStore(ns), fixture.WithAnnotation(suspendAnnotation, ""))
-		ns.Create(ctx, etcd)
-		createWithEtcdDruid(ctx, ns, operator, etcd)()
-
-		writeLog := ns.NewWriteLog(etcd)
-		writeLog.Write(ctx, 20)
-		pods, claims := podsByName(ctx, ns), ns.ClaimUIDs(ctx)
-
-		By("planning the adoption with the plugin")
-		Expect(planAdoption(ctx, ns, etcd)).To(ContainSubstring("delete pod main-0"))
-
-		By("adopting the cluster")
-		ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
-			delete(etcd.Annotations, suspendAnnotation)
-			metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, operationAnnotation, "reconcile")
-		})
-		ns.Eventually(ctx, etcd, func(g Gomega) {
-			g.Expect(etcd.Annotations).NotTo(HaveKey(operationAnnotation))
-			g.Expect(framework.CheckReady(etcd)).To(Succeed())
-		})
-
-		Expect(replacedInOrder(ctx, ns, pods)).To(ConsistOf("main-0"))
-		Expect(ns.ClaimUIDs(ctx)).To(Equal(claims))
-		writeLog.ExpectComplete(ctx)
-		writeLog.Write(ctx, 1)
-		eventuallySnapshot(ctx, ns, etcd, "main-delta-snap", writeLog.Revision)
-	}, SpecTimeout(specTimeout))
-})
+// Helpers of the migration from etcd-druid.
 
 // createWithEtcdDruid creates what etcd-druid creates for an existing Etcd with a store. The returned function waits for all members and for
 // the first full snapshot, and then writes the status of etcd-druid.
