@@ -7,6 +7,7 @@ package e2e_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/framework"
@@ -33,19 +35,42 @@ func withObjectStore(objectStore *framework.ObjectStore, provider druidv1alpha1.
 	}
 }
 
+// The steps of the first Etcds run while the kubelet does not show the new endpoint to the sidecar of the last one.
 var _ = Describe("A backup store", func() {
-	It("is used by one of two Etcds, and by the other one after its deletion", SpecPriority(8), framework.NeedsSeed("uses the object store of the seed"), func(ctx SpecContext) {
-		ns := seed.NewNamespace(ctx, "onestore")
-		objectStore := ns.StartObjectStore(ctx)
-		first := fixture.Etcd(fixture.WithName("first"), withObjectStore(objectStore, "ECS", "demo/main"))
+	It("is used by one of two Etcds until its deletion, and is followed to another endpoint in the Secret without a restart", SpecPriority(10), framework.NeedsSeed("uses the object store of the seed"), func(ctx SpecContext) {
+		ns, moving := seed.NewNamespace(ctx, "stores"), seed.NewNamespace(ctx, "stores-moving")
+		objectStore, left := ns.StartObjectStore(ctx), moving.StartObjectStore(ctx)
+		first := fixture.Etcd(fixture.WithName("first"), withObjectStore(objectStore, "ECS", "demo/first"))
+		deprecated := deprecatedFields(ctx, ns)
+		main := fixture.Etcd(fixture.WithName("main"), withObjectStore(left, "S3", "demo/main"))
 		ns.Create(ctx, first)
+		moving.Create(ctx, main)
+
+		moving.EventuallyReady(ctx, main)
+		mainLog := moving.NewWriteLog(main)
+		mainLog.Write(ctx, 20)
+		eventuallyContains(ctx, moving, left, main, mainLog.Revision)
+		before := podStates(ctx, moving)
+
+		By("changing the endpoint in a Secret")
+		endpoint := "object-store." + ns.Name
+		secret := &corev1.Secret{}
+		Expect(ns.Client.Get(ctx, client.ObjectKey{Namespace: moving.Name, Name: left.SecretName}, secret)).To(Succeed())
+		patched := secret.DeepCopy()
+		patched.Data["endpoint"] = fmt.Appendf(nil, "http://%s:7070", endpoint)
+		Expect(ns.Client.Patch(ctx, patched, client.MergeFrom(secret))).To(Succeed())
+		moving.Eventually(ctx, main, func(g Gomega) {
+			g.Expect(framework.Condition(main, "StoreResolved")).To(And(HaveField("Status", BeEquivalentTo("True")), HaveField("Message", ContainSubstring(endpoint))))
+			g.Expect(framework.Condition(main, "FullSnapshotReady")).NotTo(HaveField("Status", BeEquivalentTo("True")))
+		})
+		mainLog.Write(ctx, 20)
+
+		By("refusing another Etcd with the same prefix, and one whose prefix begins with it")
 		ns.EventuallyReady(ctx, first)
 		writeLog := ns.NewWriteLog(first)
 		writeLog.Write(ctx, 20)
 		eventuallyContains(ctx, ns, objectStore, first, writeLog.Revision)
-
-		By("refusing another Etcd with the same prefix, and one whose prefix begins with it")
-		second, third := fixture.Etcd(fixture.WithName("second"), withObjectStore(objectStore, "ECS", "demo/main")), fixture.Etcd(fixture.WithName("third"), withObjectStore(objectStore, "ECS", "demo/main-2"))
+		second, third := fixture.Etcd(fixture.WithName("second"), withObjectStore(objectStore, "ECS", "demo/first")), fixture.Etcd(fixture.WithName("third"), withObjectStore(objectStore, "ECS", "demo/first-2"))
 		for _, other := range []*druidv1alpha1.Etcd{second, third} {
 			ns.Create(ctx, other)
 			ns.Eventually(ctx, other, func(g Gomega) {
@@ -54,9 +79,7 @@ var _ = Describe("A backup store", func() {
 				))
 			})
 		}
-		pods := &corev1.PodList{}
-		Expect(ns.Client.List(ctx, pods, client.InNamespace(ns.Name), client.HasLabels{"statefulset.kubernetes.io/pod-name"})).To(Succeed())
-		Expect(pods.Items).To(HaveLen(1), "no other member has started")
+		Expect(podStates(ctx, ns)).To(And(HaveLen(2), HaveKey("first-0"), HaveKey("test-0")), "no other member has started")
 		writeLog.ExpectComplete(ctx)
 
 		By("using the store of the deleted Etcd, with its data")
@@ -64,45 +87,43 @@ var _ = Describe("A backup store", func() {
 		Eventually(func() bool { return ns.IsGone(ctx, first) }).WithContext(ctx).WithTimeout(framework.ReadyTimeout).WithPolling(framework.PollInterval).Should(BeTrue())
 		ns.EventuallyReady(ctx, second)
 		Expect(ns.NewWriteLog(second).Read(ctx)).To(Equal(writeLog.Written()))
-	}, SpecTimeout(specTimeout))
 
-	It("is followed to another endpoint in the Secret: a full snapshot is taken there, and no member restarts", SpecPriority(10), framework.NeedsSeed("uses the object store of the seed"), func(ctx SpecContext) {
-		ns, elsewhere := seed.NewNamespace(ctx, "endpoint"), seed.NewNamespace(ctx, "endpoint-moved")
-		objectStore, moved := ns.StartObjectStore(ctx), elsewhere.StartObjectStore(ctx)
-		etcd := fixture.Etcd(fixture.WithName("main"), withObjectStore(objectStore, "S3", "demo/main"))
-		ns.Create(ctx, etcd)
-		ns.EventuallyReady(ctx, etcd)
-		writeLog := ns.NewWriteLog(etcd)
-		writeLog.Write(ctx, 20)
-		eventuallyContains(ctx, ns, objectStore, etcd, writeLog.Revision)
-		before := podStates(ctx, ns)
-
-		By("changing the endpoint")
-		secret := &corev1.Secret{}
-		Expect(ns.Client.Get(ctx, client.ObjectKey{Namespace: ns.Name, Name: objectStore.SecretName}, secret)).To(Succeed())
-		patched := secret.DeepCopy()
-		patched.Data["endpoint"] = fmt.Appendf(nil, "http://object-store.%s:7070", elsewhere.Name)
-		Expect(ns.Client.Patch(ctx, patched, client.MergeFrom(secret))).To(Succeed())
-		ns.Eventually(ctx, etcd, func(g Gomega) {
-			g.Expect(framework.Condition(etcd, "StoreResolved")).To(And(
-				HaveField("Status", BeEquivalentTo("True")), HaveField("Message", ContainSubstring("object-store."+elsewhere.Name)),
-			))
-			g.Expect(framework.Condition(etcd, "FullSnapshotReady")).NotTo(HaveField("Status", BeEquivalentTo("True")))
+		By("storing the snapshots of an Etcd with deprecated fields")
+		ns.EventuallyReady(ctx, deprecated)
+		deprecatedLog := ns.NewWriteLog(deprecated)
+		deprecatedLog.Write(ctx, 10)
+		deprecatedLog.ExpectComplete(ctx)
+		eventuallySnapshot(ctx, ns, deprecated, "test-full-snap", 0)
+		Expect(filepath.Glob(filepath.Join(objectStore.Dir(ctx, "test"), "etcd-test", "v2", "Full-*"))).NotTo(BeEmpty())
+		ns.Eventually(ctx, deprecated, func(g Gomega) {
+			g.Expect(framework.Condition(deprecated, "StoreResolved").Message).To(ContainSubstring("S3 container \"test\""))
+			g.Expect(framework.Condition(deprecated, "FullSnapshotReady").Status).To(BeEquivalentTo("True"))
 		})
-		writeLog.Write(ctx, 20)
 
 		By("taking a full snapshot at the other endpoint")
 		Eventually(func(g Gomega) {
-			g.Expect(leaseStore(ctx, g, ns, "main-full-snap")).To(ContainSubstring("object-store." + elsewhere.Name))
-			g.Expect(storedRevision(filepath.Join(moved.Dir(ctx, "test"), "demo", "main"))).To(BeNumerically(">=", writeLog.Revision))
-		}).WithContext(ctx).WithTimeout(credentialsTimeout).WithPolling(framework.PollInterval).Should(Succeed(), ns.State)
-		ns.Eventually(ctx, etcd, func(g Gomega) {
-			g.Expect(framework.Condition(etcd, "BackupReady")).To(HaveField("Status", BeEquivalentTo("True")))
+			g.Expect(leaseStore(ctx, g, moving, "main-full-snap")).To(ContainSubstring(endpoint))
+			g.Expect(storedRevision(filepath.Join(objectStore.Dir(ctx, "test"), "demo", "main"))).To(BeNumerically(">=", mainLog.Revision))
+		}).WithContext(ctx).WithTimeout(credentialsTimeout).WithPolling(framework.PollInterval).Should(Succeed(), moving.State)
+		moving.Eventually(ctx, main, func(g Gomega) {
+			g.Expect(framework.Condition(main, "BackupReady")).To(HaveField("Status", BeEquivalentTo("True")))
 		})
-		Expect(podStates(ctx, ns)).To(Equal(before))
-		writeLog.ExpectComplete(ctx)
+		Expect(podStates(ctx, moving)).To(Equal(before))
+		mainLog.ExpectComplete(ctx)
 	}, SpecTimeout(specTimeout+credentialsTimeout))
 })
+
+// deprecatedFields creates the Etcd with deprecated fields. Its name is test.
+func deprecatedFields(ctx context.Context, ns *framework.TestNamespace) *druidv1alpha1.Etcd {
+	GinkgoHelper()
+	manifest, err := os.ReadFile(filepath.Join("..", "..", "example", "40-etcd-deprecated-fields.yaml"))
+	Expect(err).NotTo(HaveOccurred())
+	etcd := &druidv1alpha1.Etcd{}
+	Expect(yaml.UnmarshalStrict(manifest, etcd)).To(Succeed())
+	ns.Create(ctx, etcd)
+
+	return etcd
+}
 
 // leaseStore returns the store that a Lease of snapshots records.
 func leaseStore(ctx context.Context, g Gomega, ns *framework.TestNamespace, name string) string {
