@@ -9,7 +9,6 @@ import (
 	"slices"
 	"time"
 
-	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
@@ -25,102 +24,12 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
-// These tests restart the operator or change its configuration. Therefore no other test may run at the same time. They share their Etcds.
-var _ = Describe("The operator", Serial, Ordered, SpecPriority(10), func() {
-	var (
-		ns       *framework.TestNamespace
-		operator *framework.Operator
-		// running are Etcds that become ready.
-		running []*druidv1alpha1.Etcd
-	)
-
-	BeforeAll(func(ctx SpecContext) {
-		var err error
-
-		operator, err = seed.Operator(ctx)
-		Expect(err).NotTo(HaveOccurred())
-
-		ns = seed.NewNamespace(ctx, "operator")
-		running = []*druidv1alpha1.Etcd{fixture.Etcd(fixture.WithName("main")), fixture.Etcd(fixture.WithName("events"), withIdleStore(ns))}
-	})
-
-	AfterEach(func(ctx SpecContext) {
-		if CurrentSpecReport().Failed() {
-			ns.Report(ctx)
-		}
-	})
-
-	It("completes creations and a deletion after a crash", func(ctx SpecContext) {
-		deleted := fixture.Etcd(fixture.WithName("deleted"))
-		ns.Create(ctx, deleted)
-		eventuallyManagedResource(ctx, ns)
-
-		for _, etcd := range running {
-			ns.Create(ctx, etcd)
-		}
-
-		Expect(ns.Client.Delete(ctx, deleted)).To(Succeed())
-		operator.Kill(ctx)
-		operator.EventuallyLeading(ctx)
-
-		Eventually(func() bool { return ns.IsGone(ctx, deleted) }).
-			WithContext(ctx).WithTimeout(framework.ReadyTimeout).WithPolling(framework.PollInterval).Should(BeTrue(), ns.State)
-
-		for _, etcd := range running {
-			ns.EventuallyReady(ctx, etcd)
-		}
-	}, SpecTimeout(specTimeout))
-
-	It("does not restart pods when it starts with other default images, and uses these images for new Etcds", framework.NeedsSeed("reads the audit log and changes the image vector"), func(ctx SpecContext) {
-		eventuallyIdle(ctx, ns, running[0], running[1])
-		pods, resources := []corev1.Pod{}, []resourcesv1alpha1.ManagedResource{}
-		for _, etcd := range running {
-			pods = append(pods, *ns.Pod(ctx, etcd))
-			resources = append(resources, *managedResource(ctx, ns, etcd))
-		}
-
-		newer := "seed.local/etcd-wrapper:newer" // no node has this image, so a restarted pod would not become ready
-
-		DeferCleanup(operator.Restart)
-		DeferCleanup(operator.OverrideImage(ctx, imageName("etcd-wrapper"), newer))
-
-		user := operator.User(ctx)
-		window := seed.OpenAuditWindow()
-		operator.Restart(ctx)
-
-		By("using the new image for a new Etcd")
-		another := fixture.Etcd(fixture.WithName("another"))
-		ns.Create(ctx, another)
-		ns.Eventually(ctx, another, func(g Gomega) {
-			statefulSet := &appsv1.StatefulSet{}
-			g.Expect(seed.Client.Get(ctx, client.ObjectKeyFromObject(another), statefulSet)).To(Succeed())
-			g.Expect(statefulSet.Spec.Template.Spec.Containers).To(ContainElement(And(HaveField("Name", "etcd"), HaveField("Image", newer))))
-		})
-
-		By("changing no other Etcd")
-		Consistently(func(g Gomega) {
-			for i, etcd := range running {
-				g.Expect(managedResource(ctx, ns, etcd)).To(And(HaveField("Spec", resources[i].Spec), HaveField("Annotations", resources[i].Annotations)))
-
-				pod := ns.Pod(ctx, etcd)
-				g.Expect(pod.UID).To(Equal(pods[i].UID))
-				g.Expect(pod.Status.ContainerStatuses).To(HaveEach(HaveField("RestartCount", BeZero())))
-			}
-
-			writes, err := window.Writes(user)
-			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(slices.DeleteFunc(writes, func(write framework.Write) bool {
-				return write.Resource != "managedresources" || write.Name == "druid-another"
-			})).To(BeEmpty())
-		}).WithContext(ctx).WithTimeout(20*time.Second).WithPolling(2*time.Second).Should(Succeed(), ns.State)
-
-		for _, etcd := range running {
-			Expect(seed.Client.Get(ctx, client.ObjectKeyFromObject(etcd), etcd)).To(Succeed())
-			Expect(framework.CheckReady(etcd)).To(Succeed())
-		}
-	}, SpecTimeout(specTimeout))
-
+// This test changes the configuration of the operator. Therefore no other test may run at the same time.
+var _ = Describe("The operator", Serial, SpecPriority(10), func() {
 	It("changes one of two Etcds to default images that do not start, and returns to the earlier ones", framework.NeedsSeed("changes the image vector"), func(ctx SpecContext) {
+		operator, err := seed.Operator(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		ns := seed.NewNamespace(ctx, "operator")
 		pair := []*druidv1alpha1.Etcd{fixture.Etcd(fixture.WithName("first")), fixture.Etcd(fixture.WithName("second"))}
 		ns.Create(ctx, pair[0], pair[1])
 
@@ -163,6 +72,7 @@ var _ = Describe("The operator", Serial, Ordered, SpecPriority(10), func() {
 
 		By("completing the generation of the other one with the earlier image")
 		ns.EventuallyReady(ctx, other)
+		// Within 20 seconds the kubelet reports more than one failed pull of the canary. Each report triggers a decision about the other Etcd.
 		Consistently(func(g Gomega) {
 			g.Expect(image(g, other)).To(Equal(earlier))
 			g.Expect(seed.Client.Get(ctx, client.ObjectKeyFromObject(other), other)).To(Succeed())
@@ -251,16 +161,6 @@ func withIdleStore(ns *framework.TestNamespace) func(*druidv1alpha1.Etcd) {
 		withLocalStore(ns)(etcd)
 		etcd.Spec.Backup.FullSnapshotSchedule = new("0 0 1 1 *")
 	}
-}
-
-// eventuallyManagedResource waits until the namespace has a ManagedResource.
-func eventuallyManagedResource(ctx context.Context, ns *framework.TestNamespace) {
-	GinkgoHelper()
-	Eventually(func(g Gomega) {
-		resources := &resourcesv1alpha1.ManagedResourceList{}
-		g.Expect(ns.Client.List(ctx, resources, client.InNamespace(ns.Name))).To(Succeed())
-		g.Expect(resources.Items).NotTo(BeEmpty())
-	}).WithContext(ctx).WithTimeout(framework.ReconcileTimeout).WithPolling(100*time.Millisecond).Should(Succeed(), ns.State)
 }
 
 // eventuallyRecorded waits until the operator has recorded the revision. The operator records a higher revision at most every five minutes.
