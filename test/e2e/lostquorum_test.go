@@ -85,16 +85,14 @@ var _ = Describe("The loss of two of three volumes", func() {
 				g.Expect(framework.Condition(etcd, "RevisionConfirmed").Message).To(ContainSubstring("since revision 10000"), "the revision is increased")
 			})
 		},
-		Entry("for the remaining member", SpecPriority(7), framework.NeedsSeed("deletes volumes"), framework.NeedsRestore("restores a snapshot"),
+		Entry("for the remaining member", gate, SpecPriority(7), framework.NeedsSeed("deletes volumes"), framework.NeedsRestore("restores a snapshot"),
 			"members", dataOfMember, false, SpecTimeout(specTimeout)),
-		Entry("for the remaining member, until all members are ready", Label("long"), framework.NeedsSeed("deletes volumes"), framework.NeedsRestore("restores a snapshot"),
-			"members", dataOfMember, true, SpecTimeout(specTimeout)),
 		Entry("for the backup store, until all members are ready", Label("long"), framework.NeedsSeed("deletes volumes"), framework.NeedsRestore("restores a snapshot"),
 			"store", `the snapshots with revision (\d+) of 2`, true, SpecTimeout(specTimeout)),
 	)
 
 	DescribeTable("one after the other loses no acknowledged write with the recovery policy AutoIfNoLoss",
-		func(ctx SpecContext, version string, isLong bool) {
+		func(ctx SpecContext, version string) {
 			ns := seed.NewNamespace(ctx, "lost-in-turn")
 			etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(3), withLocalStore(ns), withSmallJobs, onLabeledNodes(ns))
 			etcd.Spec.SchedulingConstraints.Affinity.PodAntiAffinity = nil
@@ -128,7 +126,7 @@ var _ = Describe("The loss of two of three volumes", func() {
 				expectStored(ctx, ns, etcd, writeLog)
 				return
 			}
-			reportRecovery(ctx, ns, etcd, chosen, isLong)
+			reportRecovery(ctx, ns, etcd, chosen, true)
 			found := writeLog.EventuallyRead(ctx)
 			for key, value := range writeLog.Written() {
 				Expect(found).To(HaveKeyWithValue(key, value))
@@ -138,44 +136,10 @@ var _ = Describe("The loss of two of three volumes", func() {
 				g.Expect(framework.Condition(etcd, "RevisionConfirmed").Message).To(Equal("No quorum has returned a lower revision than an earlier one"), "no loss was accepted")
 			})
 		},
-		Entry("until the first member is healthy", Label("long"), framework.NeedsSeed("deletes volumes and selects nodes of the seed"), framework.NeedsRestore("restores a snapshot"),
-			"", false, SpecTimeout(specTimeout)),
 		Entry("until all members are ready", Label("long"), framework.NeedsSeed("deletes volumes and selects nodes of the seed"), framework.NeedsRestore("restores a snapshot"),
-			"", true, SpecTimeout(specTimeout)),
-		Entry("of etcd 3.5, until the store has all of them", Label("long"), framework.NeedsSeed("deletes volumes and selects nodes of the seed"), "3.5", true, SpecTimeout(specTimeout)),
+			"", SpecTimeout(specTimeout)),
+		Entry("of etcd 3.5, until the store has all of them", Label("long"), framework.NeedsSeed("deletes volumes and selects nodes of the seed"), "3.5", SpecTimeout(specTimeout)),
 	)
-
-	It("is reported during a scale-up, from the voting members that a quorum confirmed", SpecPriority(7), framework.NeedsSeed("deletes volumes and selects nodes of the seed"), func(ctx SpecContext) {
-		ns := seed.NewNamespace(ctx, "lost-quorum-scale-up")
-		etcd := fixture.Etcd(fixture.WithName("main"), withLocalStore(ns), onLabeledNodes(ns))
-		labelNode(ctx, ns, "n1")
-		ns.Create(ctx, etcd)
-		ns.EventuallyReady(ctx, etcd)
-		writeLog := ns.NewWriteLog(etcd)
-		writeLog.Write(ctx, 20)
-
-		By("adding one of two members, while the third cannot be scheduled")
-		ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 3 })
-		labelNode(ctx, ns, "n2")
-		ns.Eventually(ctx, etcd, func(g Gomega) {
-			members, err := writeLog.Members(ctx)
-			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(members.Members).To(And(HaveLen(2), HaveEach(HaveField("IsLearner", BeFalse()))))
-			g.Expect(recordedVoters(ctx, ns, etcd)).To(ConsistOf("main-0", "main-1"))
-		})
-		writeLog.Write(ctx, 5)
-
-		By("losing the volume of one of them")
-		claims := ns.ClaimUIDs(ctx)
-		ns.DeleteVolume(ctx, "main-main-1")
-		ns.Kill(ctx, new(podsByName(ctx, ns)["main-1"]))
-		ns.Eventually(ctx, etcd, func(g Gomega) {
-			g.Expect(framework.Condition(etcd, "Progressing").Message).To(And(
-				ContainSubstring("cannot recover"), ContainSubstring("claim main-main-1 does not exist"), ContainSubstring("data of main-0"), ContainSubstring("druid.gardener.cloud/restore")))
-			g.Expect(framework.Condition(etcd, "Ready").Status).To(BeEquivalentTo("False"))
-		})
-		Expect(ns.ClaimUIDs(ctx)).To(HaveKeyWithValue("main-main-0", claims["main-main-0"]), "the operator deletes no data")
-	}, SpecTimeout(specTimeout))
 })
 
 // dataOfMember is how the condition states the remaining member.
@@ -277,19 +241,4 @@ func recordOf(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alp
 	Expect(err).NotTo(HaveOccurred())
 
 	return record
-}
-
-// recordedVoters returns the names of the voting members that the ManagedResource records.
-func recordedVoters(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd) []string {
-	GinkgoHelper()
-	record := recordOf(ctx, ns, etcd)
-	if record.Evidence == nil {
-		return nil
-	}
-	names := make([]string, 0, len(record.Evidence.Voters))
-	for _, voter := range record.Evidence.Voters {
-		names = append(names, voter.Name)
-	}
-
-	return names
 }
