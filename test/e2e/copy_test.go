@@ -21,7 +21,7 @@ import (
 )
 
 var _ = Describe("An EtcdCopyBackupsTask", func() {
-	It("copies the snapshots from OCS to S3 after the final snapshot, and three members are restored from the copy", SpecPriority(8), framework.NeedsSeed("uses the object store of the seed"), framework.NeedsRestore("restores the copy of a snapshot"), func(ctx SpecContext) {
+	It("copies the snapshots from OCS to S3 after the final snapshot, and three members are restored from the copy", gate, SpecPriority(8), framework.NeedsSeed("uses the object store of the seed"), framework.NeedsRestore("restores the copy of a snapshot"), func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "copy")
 		objectStore := ns.StartObjectStore(ctx)
 		source, target := objectStore.Spec("OCS", "source", "demo/main"), objectStore.Spec("S3", "target", "demo/main")

@@ -78,7 +78,7 @@ var _ = Describe("The CA rotation", quiet, SpecPriority(-1), framework.NeedsSeed
 			Expect(writeLog.TryWrite(ctx, oldCA[r.name])).NotTo(Succeed(), "etcd no longer trusts the old CA")
 		})
 	},
-		Entry("to three members", &rotation{members: 3, name: "main"}, SpecTimeout(specTimeout)),
+		Entry("to three members", gate, &rotation{members: 3, name: "main"}, SpecTimeout(specTimeout)),
 		Entry("to a single member that surges replace, and writes to another one only while it restarts", Label("long"),
 			&rotation{members: 1, name: "surge", change: withSurge}, &rotation{members: 1, name: "single"}, SpecTimeout(specTimeout)),
 	)
