@@ -12,61 +12,15 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/framework"
-	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
 // brokenImage does not exist. matchImagePullError matches messages with the reason that the kubelet reports for it.
 const brokenImage = "seed.local/etcd-wrapper:none"
 
 var matchImagePullError = Or(ContainSubstring("ImagePullBackOff"), ContainSubstring("ErrImagePull"))
-
-var _ = Describe("Three members", func() {
-	It("are replaced together if no member is healthy, even before the cluster is bootstrapped", SpecPriority(6), func(ctx SpecContext) {
-		ns := seed.NewNamespace(ctx, "rollout-broken")
-		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(3))
-		etcd.Spec.Etcd.Image = new(brokenImage)
-		ns.Create(ctx, etcd)
-		ns.Eventually(ctx, etcd, func(g Gomega) {
-			g.Expect(framework.Condition(etcd, "Progressing").Message).To(matchImagePullError)
-		})
-		Expect(podsByName(ctx, ns)).To(HaveLen(1))
-
-		By("correcting the image of a cluster that was never bootstrapped")
-		correct := func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.Image = nil }
-		ns.Patch(ctx, etcd, correct)
-		ns.EventuallyReady(ctx, etcd)
-		writeLog := ns.NewWriteLog(etcd)
-		writeLog.Write(ctx, 10)
-
-		By("deleting all pods while the image does not exist")
-		ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.Image = new(brokenImage) })
-		ns.Eventually(ctx, etcd, func(g Gomega) {
-			g.Expect(framework.Condition(etcd, "Progressing").Message).To(matchImagePullError)
-		})
-		// The test deletes all pods in one request, because the operator deletes the remaining pods when no member is healthy.
-		Expect(ns.Client.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(ns.Name), client.MatchingLabels{"app.kubernetes.io/part-of": etcd.Name}, client.GracePeriodSeconds(1))).To(Succeed())
-		ns.Eventually(ctx, etcd, func(g Gomega) {
-			g.Expect(framework.Condition(etcd, "Progressing").Message).To(And(matchImagePullError, ContainSubstring("0 of 3 healthy")))
-			g.Expect(framework.Condition(etcd, "Ready").Status).To(BeEquivalentTo("False"))
-		})
-
-		By("correcting the image")
-		ns.Patch(ctx, etcd, correct)
-		ns.EventuallyReady(ctx, etcd)
-		writeLog.ExpectComplete(ctx)
-
-		By("hibernating and waking up")
-		hibernate(ctx, ns, etcd)
-		ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 3 })
-		ns.EventuallyReady(ctx, etcd)
-		Expect(voters(etcd)).To(Equal(3))
-		writeLog.ExpectComplete(ctx)
-	}, SpecTimeout(specTimeout))
-})
 
 // rollOutChanges changes the resources, labels, configuration and version of etcd of three members. Afterwards it sets an image that does not
 // exist, and corrects it. It ends with the version of before.

@@ -9,67 +9,18 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/framework"
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
-const unprotectedAnnotation = "druid.gardener.cloud/disable-etcd-component-protection"
-
 var _ = Describe("The objects of an Etcd", func() {
-	It("are protected against changes by users, but not by the operator", func(ctx SpecContext) {
-		ns := seed.NewNamespace(ctx, "protection")
-		etcd := fixture.Etcd(fixture.WithName("main"), func(etcd *druidv1alpha1.Etcd) {
-			etcd.Spec.PVCRetentionPolicy = new(druidv1alpha1.PVCRetentionPolicy("DeleteAll"))
-		})
-		ns.Create(ctx, etcd)
-		ns.EventuallyReady(ctx, etcd)
-
-		pod, claim := ns.Pod(ctx, etcd), ns.Claim(ctx, etcd)
-		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: ns.Name, Name: "main-0"}}
-
-		By("changing and deleting them as the administrator")
-		for _, object := range append(issuedSecrets(ctx, ns), pod, claim, lease, statefulSet(ctx, ns, etcd), managedResource(ctx, ns, etcd),
-			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns.Name, Name: "main-config"}}) {
-			expectForbidden(ns.Admin.Delete(ctx, object))
-			expectForbidden(ns.Admin.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":null}}`))))
-		}
-		expectForbidden(ns.Admin.SubResource("scale").Patch(ctx, statefulSet(ctx, ns, etcd), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":0}}`))))
-		expectForbidden(ns.Drainer.Delete(ctx, claim))
-
-		By("changing the spec, which the operator rolls out")
-		ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Labels["test"] = "changed" })
-		pod = ns.EventuallyReplaced(ctx, etcd, pod)
-		Expect(pod.Labels).To(HaveKeyWithValue("test", "changed"))
-
-		By("deleting the pod as a drainer")
-		Expect(ns.Drainer.Delete(ctx, pod)).To(Succeed())
-		ns.EventuallyReplaced(ctx, etcd, pod)
-
-		By("deleting a Lease as the administrator while the protection is disabled")
-		ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
-			metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, unprotectedAnnotation, "")
-		})
-		Eventually(ns.Admin.Delete).WithArguments(ctx, lease).WithTimeout(framework.ReconcileTimeout).WithPolling(framework.PollInterval).Should(Succeed())
-		ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { delete(etcd.Annotations, unprotectedAnnotation) })
-		ns.EventuallyReady(ctx, etcd)
-
-		By("deleting the Etcd, whose objects the operator deletes")
-		Expect(ns.Admin.Delete(ctx, etcd)).To(Succeed())
-		Eventually(func() bool { return ns.IsGone(ctx, etcd) }).
-			WithContext(ctx).WithTimeout(framework.ReadyTimeout).WithPolling(framework.PollInterval).Should(BeTrue(), ns.State)
-		expectRemaining(ctx, ns)
-	}, SpecTimeout(specTimeout))
-
 	It("allow an administrator to drain one node at a time, and do not count the pod of a Job as a member", framework.NeedsSeed("runs the pause image of the seed"), func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "drain")
 		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(3))
@@ -106,42 +57,6 @@ var _ = Describe("The objects of an Etcd", func() {
 		writeLog.ExpectComplete(ctx)
 	}, SpecTimeout(specTimeout))
 })
-
-func expectForbidden(err error) {
-	GinkgoHelper()
-	Expect(err).To(And(Satisfy(apierrors.IsForbidden), MatchError(ContainSubstring("annotate it with "+unprotectedAnnotation))))
-}
-
-// issuedSecrets returns the Secrets of the certificates that the operator issued, and the connection Secret.
-func issuedSecrets(ctx context.Context, ns *framework.TestNamespace) []client.Object {
-	GinkgoHelper()
-
-	secrets := &corev1.SecretList{}
-	Expect(ns.Client.List(ctx, secrets, client.InNamespace(ns.Name))).To(Succeed())
-
-	kinds, found := map[string]bool{}, []client.Object{}
-	for i := range secrets.Items {
-		found = append(found, &secrets.Items[i])
-		kinds[secrets.Items[i].Labels["managed-by"]+secrets.Items[i].Labels["origin"]+secrets.Items[i].Labels["app.kubernetes.io/component"]] = true
-	}
-	Expect(kinds).To(And(HaveKey("secrets-manager"), HaveKey("gardener-extension-etcd-druid"), HaveKey("etcd-connection")))
-
-	return found
-}
-
-func memberPod(ctx context.Context, ns *framework.TestNamespace, ordinal int) *corev1.Pod {
-	GinkgoHelper()
-
-	pod := &corev1.Pod{}
-	Expect(client.IgnoreNotFound(ns.Client.Get(ctx, client.ObjectKey{Namespace: ns.Name, Name: []string{"main-0", "main-1", "main-2"}[ordinal]}, pod))).To(Succeed())
-
-	return pod
-}
-
-// evict creates an Eviction, like kubectl drain.
-func evict(ctx context.Context, ns *framework.TestNamespace, pod *corev1.Pod) error {
-	return ns.Admin.SubResource("eviction").Create(ctx, pod, &policyv1.Eviction{DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID}}})
-}
 
 // endpoints returns the names of the pods in the EndpointSlices of the Service.
 func endpoints(ctx context.Context, ns *framework.TestNamespace, service string) []string {

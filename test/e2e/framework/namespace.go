@@ -11,12 +11,16 @@ import (
 	"path/filepath"
 	"slices"
 
+	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	"github.com/onsi/ginkgo/v2/types"
 	. "github.com/onsi/gomega"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -69,11 +73,34 @@ func (ns *TestNamespace) cleanUp(ctx SpecContext) {
 	}
 
 	Eventually(ns.listEtcds).WithContext(ctx).WithTimeout(ReadyTimeout).WithPolling(PollInterval).Should(BeEmpty(), ns.State)
+	Expect(ns.remaining(ctx)).To(BeEmpty(), "an Etcd is deleted after its objects")
 	Expect(ns.deleteNamespace(ctx)).To(Succeed())
 
 	if ns.Capabilities.Seed {
 		Expect(os.RemoveAll(filepath.Join(ns.LocalStore, ns.Name))).To(Succeed())
 	}
+}
+
+// remaining returns the kinds and names of the ManagedResources, payload Secrets and Leases of Etcds in the namespace.
+func (ns *TestNamespace) remaining(ctx context.Context) []string {
+	GinkgoHelper()
+
+	var found []string
+
+	for list, labels := range map[client.ObjectList]client.MatchingLabels{
+		&resourcesv1alpha1.ManagedResourceList{}: {"origin": druidv1alpha1.ManagedResourceOrigin},
+		&corev1.SecretList{}:                     {"origin": druidv1alpha1.ManagedResourceOrigin},
+		&coordinationv1.LeaseList{}:              {druidv1alpha1.LabelManagedByKey: druidv1alpha1.LabelManagedByValue},
+	} {
+		Expect(ns.Client.List(ctx, list, client.InNamespace(ns.Name), labels)).To(Succeed())
+		Expect(meta.EachListItem(list, func(object runtime.Object) error {
+			found = append(found, fmt.Sprintf("%T %s", object, object.(client.Object).GetName()))
+
+			return nil
+		})).To(Succeed())
+	}
+
+	return found
 }
 
 // DeleteWithoutSnapshot requests the deletion of the Etcd of a failed test, which needs no final snapshot.

@@ -20,60 +20,16 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/framework"
-	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
-var _ = Describe("The deletion of an Etcd", func() {
-	It("deletes all objects, except for the volume if the retention policy is Retain", SpecPriority(5), func(ctx SpecContext) {
-		ns := seed.NewNamespace(ctx, "deletion")
-		retained := fixture.Etcd(fixture.WithName("retained"), withLocalStore(ns))
-		deleted := fixture.Etcd(fixture.WithName("deleted"), func(etcd *druidv1alpha1.Etcd) {
-			etcd.Spec.PVCRetentionPolicy = new(druidv1alpha1.PVCRetentionPolicy("DeleteAll"))
-			etcd.Finalizers = []string{"druid.gardener.cloud/etcd"} // manifests for etcd-druid may contain it
-		})
-		before := objectsIn(ctx, ns)
-		ns.Create(ctx, retained, deleted)
-		ns.EventuallyReady(ctx, retained)
-		ns.EventuallyReady(ctx, deleted)
-
-		writeLog := ns.NewWriteLog(retained)
-		writeLog.Write(ctx, 20)
-		claim := ns.Claim(ctx, retained)
-
-		By("deleting both Etcds")
-		Expect(ns.Client.Delete(ctx, retained)).To(Succeed())
-		Expect(ns.Client.Delete(ctx, deleted)).To(Succeed())
-		Eventually(func() bool { return ns.IsGone(ctx, retained) && ns.IsGone(ctx, deleted) }).
-			WithContext(ctx).WithTimeout(framework.ReadyTimeout).WithPolling(framework.PollInterval).Should(BeTrue(), ns.State)
-		expectRemaining(ctx, ns, append(before, "PersistentVolumeClaim retained-retained-0")...)
-
-		By("creating the Etcd again, with the retained volume")
-		retained = fixture.Etcd(fixture.WithName("retained"), withLocalStore(ns))
-		ns.Create(ctx, retained)
-		ns.EventuallyReady(ctx, retained)
-		Expect(ns.Claim(ctx, retained).UID).To(Equal(claim.UID))
-		ns.NewWriteLog(retained).ExpectContained(ctx, writeLog.Written())
-	}, SpecTimeout(specTimeout))
-
-	It("succeeds while the namespace is terminating", func(ctx SpecContext) {
-		ns := seed.NewNamespace(ctx, "deletion-namespace")
-		etcd := fixture.Etcd(fixture.WithName("main"), withLocalStore(ns))
-		ns.Create(ctx, etcd)
-		ns.EventuallyReady(ctx, etcd)
-
-		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns.Name}}
-		Expect(ns.Client.Delete(ctx, namespace)).To(Succeed())
-		Eventually(func() bool { return ns.IsGone(ctx, namespace) }).
-			WithContext(ctx).WithTimeout(framework.ReadyTimeout).WithPolling(framework.PollInterval).Should(BeTrue(), ns.State)
-	}, SpecTimeout(specTimeout))
-})
+const unprotectedAnnotation = "druid.gardener.cloud/disable-etcd-component-protection"
 
 // objectsIn returns all objects in the namespace, each as kind and name. It omits events and the objects that every
 // namespace has.
@@ -116,4 +72,25 @@ func expectRemaining(ctx context.Context, ns *framework.TestNamespace, remaining
 
 func isInEveryNamespace(kind, name string) bool {
 	return kind == "ServiceAccount" && name == "default" || kind == "ConfigMap" && name == "kube-root-ca.crt"
+}
+
+// expectForbidden expects that the protection rejected the request, and that the message names the annotation that disables it.
+func expectForbidden(err error) {
+	GinkgoHelper()
+	Expect(err).To(And(Satisfy(apierrors.IsForbidden), MatchError(ContainSubstring("annotate it with "+unprotectedAnnotation))))
+}
+
+// memberPod returns the pod of a member of the Etcd main, or an empty pod if it does not exist.
+func memberPod(ctx context.Context, ns *framework.TestNamespace, ordinal int) *corev1.Pod {
+	GinkgoHelper()
+
+	pod := &corev1.Pod{}
+	Expect(client.IgnoreNotFound(ns.Client.Get(ctx, client.ObjectKey{Namespace: ns.Name, Name: []string{"main-0", "main-1", "main-2"}[ordinal]}, pod))).To(Succeed())
+
+	return pod
+}
+
+// evict creates an Eviction, like kubectl drain.
+func evict(ctx context.Context, ns *framework.TestNamespace, pod *corev1.Pod) error {
+	return ns.Admin.SubResource("eviction").Create(ctx, pod, &policyv1.Eviction{DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID}}})
 }
