@@ -28,20 +28,27 @@ var _ = Describe("A cluster of three members", quiet, Ordered, SpecPriority(5), 
 		}
 	})
 
-	It("is created", func(ctx SpecContext) { etcd = createThreeMembers(ctx, ns) }, SpecTimeout(specTimeout))
+	It("is created", gate, func(ctx SpecContext) { etcd = createThreeMembers(ctx, ns) }, SpecTimeout(specTimeout))
 
-	It("rolls out a change to one member after another, the leader last, and stops at an image that does not exist", func(ctx SpecContext) {
+	It("rolls out a change to one member after another, the leader last, and stops at an image that does not exist", gate, func(ctx SpecContext) {
 		rollOutChanges(ctx, ns, etcd)
 	}, SpecTimeout(specTimeout))
 
-	It("scales up to five members without a restart", func(ctx SpecContext) { scaleUpToFive(ctx, ns, etcd) }, SpecTimeout(specTimeout))
+	It("is described by the plugin kubectl etcd, the commands of the pages for users, and the metrics", gate, func(ctx SpecContext) {
+		usePlugin(ctx, ns, etcd)
+		followPages(ctx, ns, etcd)
+	}, SpecTimeout(specTimeout))
 
-	It("defragments one member after another, the leader last, and loses no key", func(ctx SpecContext) {
+	It("returns to the version of etcd", func(ctx SpecContext) { returnToVersion(ctx, ns, etcd) }, SpecTimeout(specTimeout))
+
+	It("scales up to five members without a restart", gate, func(ctx SpecContext) { scaleUpToFive(ctx, ns, etcd) }, SpecTimeout(specTimeout))
+
+	It("defragments one member after another, the leader last, and loses no key", gate, func(ctx SpecContext) {
 		defragment(ctx, ns, etcd)
 		Expect(voters(etcd)).To(Equal(5))
 	}, SpecTimeout(specTimeout))
 
-	It("scales in to three members and to one without a restart of the others", func(ctx SpecContext) {
+	It("scales in to three members and to one without a restart of the others", gate, func(ctx SpecContext) {
 		scaleIn(ctx, ns, etcd, 3)
 		scaleIn(ctx, ns, etcd, 1)
 	}, SpecTimeout(specTimeout))

@@ -27,26 +27,12 @@ import (
 const tutorialTimeout = 15 * time.Minute
 
 var _ = Describe("The pages for users", func() {
-	It("describe commands that rotate the CAs, plan changes and complete names", func(ctx SpecContext) {
+	It("describe commands that rotate the CAs", func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "pages")
 		etcd := fixture.Etcd(fixture.WithName("main"), func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.EnableTLS = new(true) })
 		ns.Create(ctx, etcd)
 		ns.EventuallyReady(ctx, etcd)
 		placeholders := map[string]string{"NAMESPACE": ns.Name, "NAME": etcd.Name}
-
-		Expect(ns.Follow(ctx, "operations/kubectl-etcd.md", "Preview a change", placeholders)).To(ContainSubstring("Nothing was done with main"))
-		Expect(ns.Follow(ctx, "operations/kubectl-etcd.md", "Completion", placeholders)).To(ContainSubstring("\nmain\n:4\n"))
-		Expect(ns.Follow(ctx, "operations/conditions.md", "Conditions and progress", placeholders)).To(ContainSubstring("Progressing=False Reconciled: "))
-		Expect(ns.Follow(ctx, "operations/alerts.md", "Triage", placeholders)).To(ContainSubstring("Now: The cluster is as the spec describes it"))
-		ns.Follow(ctx, "operations/protection.md", "Bypass the protection", placeholders)
-		ns.EventuallyReady(ctx, etcd)
-		Expect(etcd.Annotations).NotTo(HaveKey(unprotectedAnnotation))
-
-		By("scraping every metric that the alerts of the page and the dashboards read")
-		operator, err := seed.Operator(ctx)
-		Expect(err).NotTo(HaveOccurred())
-		Eventually(operator.MissingMetrics).WithContext(ctx).WithArguments("operator").WithTimeout(framework.ReconcileTimeout).WithPolling(framework.PollInterval).Should(BeEmpty())
-		Expect(framework.MissingMetrics("etcd", ns.MemberMetrics(ctx, etcd))).To(BeEmpty())
 
 		writeLog := ns.NewWriteLog(etcd)
 		old, err := ns.Connection(ctx, etcd)
@@ -58,7 +44,6 @@ var _ = Describe("The pages for users", func() {
 		writeLog.TLS, err = ns.Connection(ctx, etcd)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(writeLog.TLS.RootCAs.Equal(old.RootCAs)).To(BeFalse())
-		Eventually(operator.MissingMetrics).WithContext(ctx).WithArguments("changes").WithTimeout(framework.ReconcileTimeout).WithPolling(framework.PollInterval).Should(BeEmpty())
 		writeLog.ExpectComplete(ctx)
 		Expect(writeLog.TLS.Certificates[0].Leaf.Subject.CommonName).To(Equal("etcd-application"))
 		Expect(writeLog.TryWrite(ctx, old)).NotTo(Succeed(), "etcd no longer trusts the old CA")
@@ -68,6 +53,29 @@ var _ = Describe("The pages for users", func() {
 		followTutorial(ctx)
 	}, SpecTimeout(tutorialTimeout))
 })
+
+// followPages follows the pages about the plugin, the conditions, the alerts and the protection for a cluster that the operator has changed. It expects
+// all metrics that the alerts and the dashboards read.
+func followPages(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd) {
+	GinkgoHelper()
+	placeholders := map[string]string{"NAMESPACE": ns.Name, "NAME": etcd.Name}
+	Expect(ns.Follow(ctx, "operations/kubectl-etcd.md", "Preview a change", placeholders)).To(ContainSubstring("Nothing was done with main"))
+	Expect(ns.Follow(ctx, "operations/kubectl-etcd.md", "Completion", placeholders)).To(ContainSubstring("\nmain\n:4\n"))
+	Expect(ns.Follow(ctx, "operations/conditions.md", "Conditions and progress", placeholders)).To(ContainSubstring("Progressing=False Reconciled: "))
+	Expect(ns.Follow(ctx, "operations/alerts.md", "Triage", placeholders)).To(And(
+		ContainSubstring("Now: The cluster is as the spec describes it"), ContainSubstring("\nmain-0  "), ContainSubstring("\nmain-2  ")))
+	ns.Follow(ctx, "operations/protection.md", "Bypass the protection", placeholders)
+	ns.EventuallyReady(ctx, etcd)
+	Expect(etcd.Annotations).NotTo(HaveKey(unprotectedAnnotation))
+
+	By("scraping every metric that the alerts of the page and the dashboards read")
+	operator, err := seed.Operator(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	for _, source := range []string{"operator", "changes"} {
+		Eventually(operator.MissingMetrics).WithContext(ctx).WithArguments(source).WithTimeout(framework.ReconcileTimeout).WithPolling(framework.PollInterval).Should(BeEmpty())
+	}
+	Expect(framework.MissingMetrics("etcd", ns.MemberMetrics(ctx, etcd))).To(BeEmpty())
+}
 
 // followTutorial follows the tutorial on its own, empty cluster next to the seed. It expects all results that the page describes, and the
 // first key within ten minutes.

@@ -252,6 +252,12 @@ var _ = Describe("status", func() {
 		Expect(text).To(And(ContainSubstring(`"state": "NotReady"`), ContainSubstring(strings.Repeat("a long reason ", 10))))
 	})
 
+	It("exits with 3 for the screen of a cluster that is not healthy", func(ctx SpecContext) {
+		code, text := fleet().run(ctx, "status", "main", "-n", "another")
+		Expect(code).To(Equal(3), text)
+		Expect(text).To(ContainSubstring("NotReady"))
+	})
+
 	It("repeats the screen until it is interrupted", func(ctx SpecContext) {
 		ctx2, cancel := interruptible(ctx)
 		server := fleet()
