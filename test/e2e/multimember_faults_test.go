@@ -5,6 +5,7 @@
 package e2e_test
 
 import (
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -26,7 +27,7 @@ const (
 
 // This test measures gaps, and disturbs no member of another test.
 var _ = Describe("A cluster of three members", quiet, framework.NeedsSeed("kills processes and damages volumes"), framework.NeedsRestore("validates the data after a crash"), func() {
-	It("recovers from the loss of a process, a pod, the data or the volume of one member without an effect on the other members", func(ctx SpecContext) {
+	It("recovers from the loss of a process, a pod, the data or the volume of one member without an effect on the other members", gate, func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "losses")
 		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(3), withLocalStore(ns), onDifferentNodes)
 		ns.Create(ctx, etcd)
@@ -76,6 +77,22 @@ var _ = Describe("A cluster of three members", quiet, framework.NeedsSeed("kills
 		expectWithin("the repair of a deleted volume starts after", time.Since(began), repairBound)
 		ns.EventuallyReplaced(ctx, etcd, new(before[victim]))
 		Expect(ns.ClaimNamed(ctx, claim.Name).UID).NotTo(Equal(claim.UID))
+		expectUntouched(ctx, ns, before, victim)
+
+		By("replacing the volume of a member with the commands of the runbook")
+		workload.StartPhase("a user replaces the volume of a member")
+		before, victim = podsByName(ctx, ns), follower(etcd)
+		const page = "operations/recover-a-member.md"
+		placeholders := map[string]string{"NAMESPACE": ns.Name, "NAME": "main", "ORDINAL": strings.TrimPrefix(victim, "main-")}
+		Expect(ns.Follow(ctx, page, "Recover a member", placeholders)).To(ContainSubstring(victim + " Ready"))
+		claims := claimUIDs(ctx, ns)
+		ns.Follow(ctx, page, "The data is corrupt", placeholders)
+		ns.EventuallyReplaced(ctx, etcd, new(before[victim]))
+		replaced := claimUIDs(ctx, ns)
+		Expect(replaced["main-"+victim]).NotTo(Equal(claims["main-"+victim]))
+		delete(claims, "main-"+victim)
+		delete(replaced, "main-"+victim)
+		Expect(replaced).To(Equal(claims))
 		expectUntouched(ctx, ns, before, victim)
 
 		phases := workload.Stop(ctx)

@@ -54,25 +54,4 @@ var _ = Describe("The commands of the runbooks", func() {
 		Expect(ns.Client.List(ctx, tasks)).To(Succeed())
 		Expect(tasks.Items).NotTo(ContainElement(HaveField("Namespace", ns.Name)))
 	}, SpecTimeout(specTimeout))
-
-	It("replace the volume of a member whose data is corrupt", framework.NeedsSeed("compares the directories of volumes"), func(ctx SpecContext) {
-		ns := seed.NewNamespace(ctx, "onemember")
-		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(3))
-		ns.Create(ctx, etcd)
-		ns.EventuallyReady(ctx, etcd)
-		writeLog := ns.NewWriteLog(etcd)
-		writeLog.Write(ctx, 20)
-
-		placeholders := map[string]string{"NAMESPACE": ns.Name, "NAME": "main", "ORDINAL": "2"}
-		const page = "operations/recover-a-member.md"
-		Expect(ns.Follow(ctx, page, "Recover a member", placeholders)).To(ContainSubstring("main-2 Ready"))
-		before, pod := ns.VolumeDirs(ctx, etcd), memberPod(ctx, ns, 2)
-		ns.Follow(ctx, page, "The data is corrupt", placeholders)
-		ns.EventuallyReplaced(ctx, etcd, pod)
-		after := ns.VolumeDirs(ctx, etcd)
-		Expect(after).To(HaveLen(3))
-		Expect(after).To(ContainElements(before[0], before[1]))
-		Expect(after).NotTo(ContainElement(before[2]))
-		writeLog.ExpectComplete(ctx)
-	}, SpecTimeout(specTimeout))
 })
