@@ -16,7 +16,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
-	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -162,42 +161,6 @@ var _ = Describe("The final snapshot", func() {
 		restored := ns.NewWriteLog(etcd)
 		restored.ExpectContained(ctx, writeLog.Written())
 		restored.Write(ctx, 1)
-	}, SpecTimeout(specTimeout))
-
-	It("is attempted three times before a cluster hibernates, which keeps its volume and loses no key", framework.NeedsSeed("changes the mode of the directory of the Local store"), func(ctx SpecContext) {
-		ns := seed.NewNamespace(ctx, "hibernation-unsaved")
-		etcd := fixture.Etcd(fixture.WithName("main"), withLocalStore(ns), withRareSnapshots)
-		ns.Create(ctx, etcd)
-		ns.EventuallyReady(ctx, etcd)
-		eventuallySnapshot(ctx, ns, etcd, "main-full-snap", 0)
-		writeLog := ns.NewWriteLog(etcd)
-		writeLog.Write(ctx, 50)
-		claim := ns.Claim(ctx, etcd)
-
-		Expect(os.Chmod(ns.StoreDir(), 0)).To(Succeed())
-		DeferCleanup(os.Chmod, ns.StoreDir(), os.FileMode(0o755))
-		hibernate(ctx, ns, etcd)
-		Expect(framework.Condition(etcd, "FinalSnapshotTaken")).To(And(
-			HaveField("Status", BeEquivalentTo("False")), HaveField("Reason", "SnapshotFailed"), HaveField("Message", ContainSubstring("3 attempts failed")),
-		))
-		Expect(ns.Claim(ctx, etcd).UID).To(Equal(claim.UID), "the claim is the same")
-
-		By("waking up through the scale subresource, with the volume and the store")
-		Expect(os.Chmod(ns.StoreDir(), 0o755)).To(Succeed())
-		scale := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: 1}}
-		Expect(ns.Client.SubResource("scale").Update(ctx, etcd, client.WithSubResourceBody(scale))).To(Succeed())
-		Expect(ns.Client.Get(ctx, client.ObjectKeyFromObject(etcd), etcd)).To(Succeed())
-		Expect(etcd.Spec.Replicas).To(BeEquivalentTo(1))
-		ns.EventuallyReady(ctx, etcd)
-		Expect(ns.Claim(ctx, etcd).UID).To(Equal(claim.UID))
-		writeLog.ExpectComplete(ctx)
-
-		By("deleting the Etcd while it is hibernated")
-		hibernate(ctx, ns, etcd)
-		Expect(ns.Client.Delete(ctx, etcd)).To(Succeed())
-		Eventually(func() bool { return ns.IsGone(ctx, etcd) }).
-			WithContext(ctx).WithTimeout(framework.ReadyTimeout).WithPolling(framework.PollInterval).Should(BeTrue(), ns.State)
-		expectRemaining(ctx, ns, "PersistentVolumeClaim main-main-0")
 	}, SpecTimeout(specTimeout))
 })
 

@@ -27,8 +27,8 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
-var _ = Describe("A single member whose data directory is deleted", func() {
-	It("is restored from the store with every key up to the last snapshot", SpecPriority(10), framework.NeedsSeed("changes the directory of a volume"), framework.NeedsRestore("restores a snapshot"), func(ctx SpecContext) {
+var _ = Describe("A single member", func() {
+	It("keeps data that is newer than the store, and without data is restored from the store with every key up to the last snapshot", gate, SpecPriority(10), framework.NeedsSeed("changes the directory of a volume"), framework.NeedsRestore("restores a snapshot"), func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "restoration")
 		etcd := fixture.Etcd(fixture.WithName("main"), withLocalStore(ns))
 		ns.Create(ctx, etcd)
@@ -49,10 +49,24 @@ var _ = Describe("A single member whose data directory is deleted", func() {
 		})
 		stored := writeLog.Written()
 
+		By("restarting the member after writes that the store has not accepted")
+		Expect(os.Chmod(ns.StoreDir(), 0)).To(Succeed())
+		DeferCleanup(os.Chmod, ns.StoreDir(), os.FileMode(0o755))
+		writeLog.Write(ctx, 5)
+		pod, directory := ns.Pod(ctx, etcd), ns.VolumeDir(ctx, etcd)
+		ns.Kill(ctx, pod)
+		ns.Eventually(ctx, etcd, func(g Gomega) {
+			next, found := ns.FindPod(ctx, etcd)
+			g.Expect(found && next.UID == pod.UID).To(BeFalse())
+		})
+		Expect(storedRevision(ns.StoreDir())).To(BeNumerically("<", writeLog.Revision))
+		Expect(os.Chmod(ns.StoreDir(), 0o755)).To(Succeed())
+		pod = ns.EventuallyReplaced(ctx, etcd, pod)
+		writeLog.ExpectComplete(ctx)
+
 		By("writing keys that no snapshot contains, and deleting all files on the volume")
 		writeLog.Write(ctx, 5)
 
-		pod, directory := ns.Pod(ctx, etcd), ns.VolumeDir(ctx, etcd)
 		Expect(filepath.Join(directory, "new.etcd")).To(BeADirectory())
 		removeContents(directory)
 		ns.Kill(ctx, pod)
@@ -72,7 +86,7 @@ var _ = Describe("A single member whose data directory is deleted", func() {
 		}).WithContext(ctx).WithTimeout(framework.ReadyTimeout).WithPolling(framework.PollInterval).Should(Succeed(), ns.State)
 	}, SpecTimeout(specTimeout))
 
-	It("is reported if the store was reset to an earlier state, until a user accepts the loss", Label("long"), framework.NeedsSeed("changes the directory of a volume"), framework.NeedsRestore("restores a snapshot"), func(ctx SpecContext) {
+	It("without data is reported if the store was reset to an earlier state, until a user accepts the loss", Label("long"), framework.NeedsSeed("changes the directory of a volume"), framework.NeedsRestore("restores a snapshot"), func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "rollback")
 		etcd := fixture.Etcd(fixture.WithName("main"), withLocalStore(ns))
 		ns.Create(ctx, etcd)
