@@ -23,9 +23,6 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
-// tutorialTimeout bounds the time of the tutorial, with the start of its cluster.
-const tutorialTimeout = 15 * time.Minute
-
 var _ = Describe("The pages for users", func() {
 	It("describe commands that rotate the CAs", func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "pages")
@@ -48,10 +45,88 @@ var _ = Describe("The pages for users", func() {
 		Expect(writeLog.TLS.Certificates[0].Leaf.Subject.CommonName).To(Equal("etcd-application"))
 		Expect(writeLog.TryWrite(ctx, old)).NotTo(Succeed(), "etcd no longer trusts the old CA")
 	}, SpecTimeout(specTimeout))
+})
 
-	It("lead to the first key in less than ten minutes on another cluster", Label("long"), framework.NeedsSeed("starts another cluster"), func(ctx SpecContext) {
-		followTutorial(ctx)
-	}, SpecTimeout(tutorialTimeout))
+// The tests share the bare cluster, in this order. Only the first one expects that it is empty.
+var _ = Describe("The tutorial", Ordered, SpecPriority(11), framework.NeedsSeed("starts another cluster"), func() {
+	const page = "usage/first-etcd.md"
+
+	var (
+		ns    *framework.TestNamespace
+		store string
+	)
+
+	BeforeAll(func(ctx SpecContext) {
+		bare := seed.StartBareCluster(ctx)
+		ns = &framework.TestNamespace{Framework: bare, Name: "first"}
+		store = filepath.Join(bare.LocalStore, "first-etcd")
+		Expect(os.RemoveAll(store)).To(Succeed())
+		DeferCleanup(os.RemoveAll, store)
+	}, NodeTimeout(specTimeout))
+
+	AfterEach(func(ctx SpecContext) {
+		if CurrentSpecReport().Failed() {
+			ns.Report(ctx)
+		}
+	})
+
+	It("leads to the first key in less than ten minutes on an empty cluster, and to each result of the page", gate, func(ctx SpecContext) {
+		follow := func(section string) string {
+			GinkgoHelper()
+
+			return ns.Follow(ctx, page, section, nil)
+		}
+		Expect(ns.CustomResourceDefinitions(ctx)).To(BeEmpty(), "the cluster is empty")
+		Expect(ns.ValidatingWebhooks(ctx)).To(BeEmpty())
+
+		began := time.Now()
+		follow("1. Install the operator")
+		follow("2. Create")
+		Expect(follow("3. Write a key")).To(ContainSubstring("greeting\nhello\n"))
+		took := time.Since(began)
+		AddReportEntry("the first key on a bare cluster", took.Round(time.Second).String(), ReportEntryVisibilityAlways)
+		GinkgoWriter.Printf("etcd returned the first key %s after the start of the installation.\n", took.Round(time.Second))
+		Expect(took).To(BeNumerically("<=", 10*time.Minute))
+
+		By("checking what the chart has installed")
+		Expect(ns.CustomResourceDefinitions(ctx)).To(ConsistOf("etcds.druid.gardener.cloud", "etcdopstasks.druid.gardener.cloud", "etcdcopybackupstasks.druid.gardener.cloud", "managedresources.resources.gardener.cloud"))
+		Expect(ns.ValidatingWebhooks(ctx)).To(ConsistOf("gardener-extension-etcd-druid"))
+		operator, err := ns.Operator(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(operator.Deployment.Namespace).To(Equal("etcd-druid"))
+		operator.EventuallyLeading(ctx)
+
+		By("following the rest of the page")
+		Expect(follow("4. Connect as an application")).To(ContainSubstring("greeting\nhello\n"))
+		Expect(follow("5. Take a snapshot")).To(MatchRegexp(`Full-\S+ holds everything up to revision \d+`))
+		Expect(filepath.Glob(filepath.Join(store, "first", "first", "*", "Full-*"))).NotTo(BeEmpty())
+		Expect(follow("6. Lose the pod")).To(And(ContainSubstring("Refused: "), ContainSubstring("greeting\nhello\n")))
+		Expect(follow("7. Hibernate and wake")).To(ContainSubstring("greeting\nhello\n"))
+		Expect(follow("8. Delete")).To(ContainSubstring("first-first-0"))
+		follow("9. Uninstall")
+		Expect(ns.CustomResourceDefinitions(ctx)).NotTo(BeEmpty(), "the CustomResourceDefinitions stay, with all Etcds")
+		Expect(ns.ValidatingWebhooks(ctx)).To(BeEmpty(), "no operator could respond to their requests")
+		Expect(ns.IsGone(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "etcd-druid"}})).To(BeTrue())
+	}, SpecTimeout(specTimeout))
+
+	It("has NetworkPolicies that restrict connections from other pods, and an operator that the installation page updates", Label("long"), func(ctx SpecContext) {
+		ns.Follow(ctx, page, "1. Install the operator", nil)
+		ns.Follow(ctx, page, "2. Create", nil)
+		operator, err := ns.Operator(ctx)
+		Expect(err).NotTo(HaveOccurred())
+
+		pods := &corev1.PodList{}
+		Expect(ns.Client.List(ctx, pods, client.InNamespace(operator.Deployment.Namespace))).To(Succeed())
+		addresses := addressesOf(pods.Items[0])
+		Expect(ns.Client.List(ctx, pods, client.InNamespace(ns.Name))).To(Succeed())
+		addresses = append(addresses, addressesOf(pods.Items[0])...)
+		Expect(reachable(ctx, ns, addresses)).To(ConsistOf(HavePrefix("client="), HavePrefix("webhooks=")))
+		Expect(reachable(ctx, &framework.TestNamespace{Framework: ns.Framework, Name: "default"}, addresses)).To(ConsistOf(HavePrefix("webhooks=")))
+
+		By("updating the operator with the commands of the installation page")
+		ns.Follow(ctx, "operations/installation.md", "In another cluster", nil)
+		operator.EventuallyLeading(ctx)
+	}, SpecTimeout(specTimeout))
 })
 
 // followPages follows the pages about the plugin, the conditions, the alerts and the protection for a cluster that the operator has changed. It expects
@@ -75,76 +150,6 @@ func followPages(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1
 		Eventually(operator.MissingMetrics).WithContext(ctx).WithArguments(source).WithTimeout(framework.ReconcileTimeout).WithPolling(framework.PollInterval).Should(BeEmpty())
 	}
 	Expect(framework.MissingMetrics("etcd", ns.MemberMetrics(ctx, etcd))).To(BeEmpty())
-}
-
-// followTutorial follows the tutorial on its own, empty cluster next to the seed. It expects all results that the page describes, and the
-// first key within ten minutes.
-func followTutorial(ctx context.Context) {
-	GinkgoHelper()
-	const page = "usage/first-etcd.md"
-	bare := seed.StartBareCluster(ctx)
-	ns := &framework.TestNamespace{Framework: bare, Name: "first"}
-	store := filepath.Join(bare.LocalStore, "first-etcd")
-	Expect(os.RemoveAll(store)).To(Succeed())
-	DeferCleanup(func(ctx SpecContext) {
-		if CurrentSpecReport().Failed() {
-			ns.Report(ctx)
-		}
-
-		Expect(os.RemoveAll(store)).To(Succeed())
-	})
-	follow := func(section string) string {
-		GinkgoHelper()
-
-		return ns.Follow(ctx, page, section, nil)
-	}
-
-	Expect(bare.CustomResourceDefinitions(ctx)).To(BeEmpty(), "the cluster is empty")
-	Expect(bare.ValidatingWebhooks(ctx)).To(BeEmpty())
-
-	began := time.Now()
-	follow("1. Install the operator")
-	follow("2. Create")
-	Expect(follow("3. Write a key")).To(ContainSubstring("greeting\nhello\n"))
-	took := time.Since(began)
-	AddReportEntry("the first key on a bare cluster", took.Round(time.Second).String(), ReportEntryVisibilityAlways)
-	GinkgoWriter.Printf("etcd returned the first key %s after the start of the installation.\n", took.Round(time.Second))
-	Expect(took).To(BeNumerically("<=", 10*time.Minute))
-
-	By("checking what the chart has installed")
-	Expect(bare.CustomResourceDefinitions(ctx)).To(ConsistOf("etcds.druid.gardener.cloud", "etcdopstasks.druid.gardener.cloud", "etcdcopybackupstasks.druid.gardener.cloud", "managedresources.resources.gardener.cloud"))
-	Expect(bare.ValidatingWebhooks(ctx)).To(ConsistOf("gardener-extension-etcd-druid"))
-	operator, err := bare.Operator(ctx)
-	Expect(err).NotTo(HaveOccurred())
-	Expect(operator.Deployment.Namespace).To(Equal("etcd-druid"))
-	operator.EventuallyLeading(ctx)
-
-	By("connecting from other pods, which the NetworkPolicies of the chart and of the operator restrict")
-	pods := &corev1.PodList{}
-	Expect(bare.Client.List(ctx, pods, client.InNamespace(operator.Deployment.Namespace))).To(Succeed())
-	addresses := addressesOf(pods.Items[0])
-	Expect(bare.Client.List(ctx, pods, client.InNamespace(ns.Name))).To(Succeed())
-	addresses = append(addresses, addressesOf(pods.Items[0])...)
-	Expect(reachable(ctx, ns, addresses)).To(ConsistOf(HavePrefix("client="), HavePrefix("webhooks=")))
-	Expect(reachable(ctx, &framework.TestNamespace{Framework: bare, Name: "default"}, addresses)).To(ConsistOf(HavePrefix("webhooks=")))
-
-	By("following the rest of the page")
-	Expect(follow("4. Connect as an application")).To(ContainSubstring("greeting\nhello\n"))
-	Expect(follow("5. Take a snapshot")).To(MatchRegexp(`Full-\S+ holds everything up to revision \d+`))
-	Expect(filepath.Glob(filepath.Join(store, "first", "first", "*", "Full-*"))).NotTo(BeEmpty())
-	Expect(follow("6. Lose the pod")).To(And(ContainSubstring("Refused: "), ContainSubstring("greeting\nhello\n")))
-	Expect(follow("7. Hibernate and wake")).To(ContainSubstring("greeting\nhello\n"))
-	Expect(follow("8. Delete")).To(ContainSubstring("first-first-0"))
-
-	// This page configures no directory for Local stores. The operator would reject the store of the Etcd, which is deleted now.
-	By("updating the operator with the commands of the installation page")
-	ns.Follow(ctx, "operations/installation.md", "In another cluster", nil)
-	operator.EventuallyLeading(ctx)
-
-	follow("9. Uninstall")
-	Expect(bare.CustomResourceDefinitions(ctx)).NotTo(BeEmpty(), "the CustomResourceDefinitions stay, with all Etcds")
-	Expect(bare.ValidatingWebhooks(ctx)).To(BeEmpty(), "no operator could respond to their requests")
-	Expect(ns.IsGone(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "etcd-druid"}})).To(BeTrue())
 }
 
 // addressesOf returns each port of the pod as name=address.
