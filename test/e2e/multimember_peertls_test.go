@@ -22,10 +22,7 @@ import (
 
 var _ = Describe("A cluster of three members stays healthy", func() {
 	// These changes share a cluster, because the creation of one takes as long as each of them. Every operation must succeed within a second.
-	// The test kills the operator in its first minute, while another quiet test creates its cluster.
-	It("when it scales up from one member with a store while the operator crashes, and peer TLS is disabled and enabled", quiet, SpecPriority(10), func(ctx SpecContext) {
-		operator, err := seed.Operator(ctx)
-		Expect(err).NotTo(HaveOccurred())
+	It("when it scales up from one member with a store, and peer TLS is disabled and enabled", quiet, SpecPriority(10), func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "peer-tls")
 		clients, peers := framework.NewAuthority("e2e-clients"), framework.NewAuthority("e2e-peers")
 		certificate := clients.Client("client-client")
@@ -40,19 +37,10 @@ var _ = Describe("A cluster of three members stays healthy", func() {
 		workload := ns.StartWorkloadWith(ctx, etcd, credentials, "from one member to three, with peer TLS")
 
 		timeline := ns.StartTimeline(ctx, etcd)
-		first := ns.Pod(ctx, etcd)
 		ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
 			fixture.WithPeerTLS()(etcd)
 			etcd.Spec.Replicas = 3
 		})
-
-		By("killing the operator when the first member restarts with the new cluster size")
-		ns.Eventually(ctx, etcd, func(g Gomega) {
-			pod, found := ns.FindPod(ctx, etcd)
-			g.Expect(found && pod.UID != first.UID).To(BeTrue())
-		})
-		operator.Kill(ctx)
-		operator.EventuallyLeading(ctx)
 		ns.EventuallyReady(ctx, etcd)
 		timeline.End("from one member to three, with peer TLS")
 		Expect(voters(etcd)).To(Equal(3))

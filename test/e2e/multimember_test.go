@@ -13,7 +13,6 @@ import (
 )
 
 // These tests limit gaps to seconds. They share a cluster, because its creation takes as long as most of them.
-// The first one creates the cluster while another test kills the operator. The priority lets no other test run at that time.
 var _ = Describe("A cluster of three members", quiet, Ordered, SpecPriority(5), func() {
 	var (
 		ns   *framework.TestNamespace
