@@ -25,11 +25,16 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
-// outageDuration is how long the store is unavailable.
-const outageDuration = 5 * time.Minute
+const (
+	// outageBefore is how long the store is unavailable before the single member changes. The operator then holds its restart, because the newest
+	// snapshot is older than three periods of delta snapshots and a minute.
+	outageBefore = 95 * time.Second
+	// outageAfter is how long the store is unavailable afterwards. The outage contains a garbage collection of the sidecars, which is due each minute.
+	outageAfter = 35 * time.Second
+)
 
 var _ = Describe("An outage of the store", func() {
-	It("of five minutes under load is reported, affects no member, and loses no revision", SpecPriority(10), framework.NeedsSeed("uses the object store of the seed"), framework.NeedsRestore("restores a snapshot"), func(ctx SpecContext) {
+	It("of two minutes under load is reported, affects no member, and loses no revision", SpecPriority(10), framework.NeedsSeed("uses the object store of the seed"), framework.NeedsRestore("restores a snapshot"), func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "outage")
 		objectStore := ns.StartObjectStore(ctx)
 		one := fixture.Etcd(fixture.WithName("one"), withObjectStore(objectStore, "OCS", "demo/one"))
@@ -53,8 +58,8 @@ var _ = Describe("An outage of the store", func() {
 		}
 
 		objectStore.Stop(ctx)
-		By("writing for the first half of the outage")
-		Consistently(writeAndCheck).WithContext(ctx).WithTimeout(outageDuration/2).WithPolling(framework.PollInterval).Should(Succeed(), ns.State)
+		By("writing until the newest snapshots are too old for a restart")
+		Consistently(writeAndCheck).WithContext(ctx).WithTimeout(outageBefore).WithPolling(framework.PollInterval).Should(Succeed(), ns.State)
 		for etcd := range writeLogs {
 			ns.Eventually(ctx, etcd, func(g Gomega) {
 				g.Expect(framework.Condition(etcd, "DeltaSnapshotReady")).To(And(HaveField("Status", BeEquivalentTo("False")), HaveField("Reason", "SnapshotOverdue")))
@@ -63,9 +68,9 @@ var _ = Describe("An outage of the store", func() {
 			})
 		}
 
-		By("changing the single member, which cannot restart without the store, and writing for the second half")
+		By("changing the single member, which cannot restart without the store, and writing")
 		ns.Patch(ctx, one, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.Quota = new(resource.MustParse("3Gi")) })
-		Consistently(writeAndCheck).WithContext(ctx).WithTimeout(outageDuration/2).WithPolling(framework.PollInterval).Should(Succeed(), ns.State)
+		Consistently(writeAndCheck).WithContext(ctx).WithTimeout(outageAfter).WithPolling(framework.PollInterval).Should(Succeed(), ns.State)
 		Expect(ns.Client.Get(ctx, client.ObjectKeyFromObject(one), one)).To(Succeed())
 		Expect(framework.Condition(one, "Progressing").Message).To(ContainSubstring("the store may be unreachable"))
 
