@@ -6,16 +6,13 @@ package e2e_test
 
 import (
 	"context"
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
-	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -99,9 +96,7 @@ var _ = Describe("A single member", func() {
 		By("writing more keys, and waiting until the operator records their revision")
 		writeLog.Write(ctx, 200)
 		eventuallyStored(ctx, ns, etcd, writeLog.Revision)
-		Eventually(func(g Gomega) {
-			g.Expect(recordedRevision(ctx, ns)).To(BeNumerically(">=", writeLog.Revision))
-		}).WithContext(ctx).WithTimeout(7*time.Minute).WithPolling(framework.PollInterval).Should(Succeed(), ns.State)
+		eventuallyRecorded(ctx, ns, etcd, writeLog.Revision)
 
 		By("resetting the store, and deleting all files on the volume")
 		for _, path := range snapshots(ns, "") {
@@ -129,25 +124,8 @@ var _ = Describe("A single member", func() {
 			g.Expect(framework.Condition(etcd, "RevisionConfirmed")).To(HaveField("Status", BeEquivalentTo("True")))
 			g.Expect(etcd.Annotations).NotTo(HaveKey("druid.gardener.cloud/accept-revision"))
 		})
-	}, SpecTimeout(2*specTimeout))
+	}, SpecTimeout(specTimeout))
 })
-
-// recordedRevision returns the revision in the record of the operator. 0: none is recorded.
-func recordedRevision(ctx context.Context, ns *framework.TestNamespace) int64 {
-	GinkgoHelper()
-
-	mr := &resourcesv1alpha1.ManagedResource{}
-	Expect(ns.Client.Get(ctx, client.ObjectKey{Namespace: ns.Name, Name: "druid-main"}, mr)).To(Succeed())
-
-	record := struct {
-		Evidence struct {
-			HighestRevision int64 `json:"highestRevision"`
-		} `json:"evidence"`
-	}{}
-	Expect(json.Unmarshal([]byte(mr.Annotations["etcd-druid.extensions.gardener.cloud/state"]), &record)).To(Succeed())
-
-	return record.Evidence.HighestRevision
-}
 
 // eventuallySnapshot waits until the Lease reports a snapshot with this revision or a later one.
 func eventuallySnapshot(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd, lease string, revision int64) {
