@@ -10,6 +10,10 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/framework"
@@ -101,7 +105,7 @@ var _ = Describe("A cluster of three members", quiet, framework.NeedsSeed("kills
 	}, SpecTimeout(specTimeout))
 })
 
-// These tests partition nodes and measure gaps. Therefore no other test may run at the same time. They share a cluster with a member on each
+// These tests evict members, partition nodes and measure gaps. Therefore no other test may run at the same time. They share a cluster with a member on each
 // node. The volumes of the members are local to their nodes.
 var _ = Describe("A cluster of three members on different nodes", quiet, Serial, Ordered, framework.NeedsSeed("partitions nodes"), framework.NeedsRestore("validates the data after a crash"), func() {
 	var (
@@ -127,6 +131,39 @@ var _ = Describe("A cluster of three members on different nodes", quiet, Serial,
 			ns.Report(ctx)
 		}
 	})
+
+	It("allows an administrator to drain one node at a time, and does not count the pod of a Job as a member", func(ctx SpecContext) {
+		writeLog := ns.NewWriteLog(etcd)
+		writeLog.Write(ctx, 20)
+
+		By("running a pod with the labels of a compaction Job")
+		compacting := compactingPod()
+		ns.Create(ctx, compacting)
+		Eventually(func(g Gomega) {
+			g.Expect(ns.Client.Get(ctx, client.ObjectKeyFromObject(compacting), compacting)).To(Succeed())
+			g.Expect(framework.IsPodReady(compacting)).To(BeTrue())
+		}).WithContext(ctx).WithTimeout(framework.ReadyTimeout).WithPolling(framework.PollInterval).Should(Succeed(), ns.State)
+		budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: ns.Name, Name: "main"}}
+		Eventually(func(g Gomega) {
+			g.Expect(ns.Client.Get(ctx, client.ObjectKeyFromObject(budget), budget)).To(Succeed())
+			g.Expect(budget.Status).To(And(HaveField("ExpectedPods", int32(3)), HaveField("CurrentHealthy", int32(3)), HaveField("DisruptionsAllowed", int32(1))))
+		}).WithContext(ctx).WithTimeout(framework.ReconcileTimeout).WithPolling(framework.PollInterval).Should(Succeed(), ns.State)
+		Expect(endpoints(ctx, ns, "main-client")).To(ConsistOf("main-0", "main-1", "main-2"))
+		ns.Kill(ctx, compacting)
+
+		By("evicting a second member only after the first has recovered")
+		first, second := memberPod(ctx, ns, 1), memberPod(ctx, ns, 2) // the write log uses the first member
+		Expect(evict(ctx, ns, first)).To(Succeed())
+		Expect(evict(ctx, ns, second)).To(Satisfy(apierrors.IsTooManyRequests))
+		writeLog.Write(ctx, 5) // two of three members are healthy
+
+		Eventually(evict).WithArguments(ctx, ns, second).WithContext(ctx).WithTimeout(framework.ReadyTimeout).WithPolling(framework.PollInterval).Should(Succeed(), ns.State)
+		Expect(memberPod(ctx, ns, 1)).To(And(HaveField("UID", Not(Equal(first.UID))), Satisfy(framework.IsPodReady)), "the second eviction succeeded after the recovery of the first member")
+
+		ns.EventuallyReplaced(ctx, etcd, second)
+		Expect(ns.IsGone(ctx, compacting)).To(BeTrue())
+		writeLog.ExpectComplete(ctx)
+	}, SpecTimeout(specTimeout))
 
 	It("keeps all members and volumes when two nodes are partitioned one after another and healed", func(ctx SpecContext) {
 		first, second := memberOn(ctx, ns, "n3"), memberOn(ctx, ns, "n2")
@@ -178,7 +215,18 @@ var _ = Describe("A cluster of three members on different nodes", quiet, Serial,
 		seed.Partition(ctx, "n3")
 		eventuallyNamed(ctx, ns, etcd, victim)
 		Expect(claim.UID).To(Equal(ns.ClaimNamed(ctx, claim.Name).UID), "the node may recover")
-		seed.MarkOutOfService(ctx, "n3")
+
+		By("following the commands of the runbook for a lost node, which wait until all members are ready")
+		const page = "operations/recover-a-member.md"
+		placeholders := map[string]string{"NAMESPACE": ns.Name, "NAME": "main", "NODE": "n3"}
+		followed := make(chan struct{})
+		DeferCleanup(removeOutOfServiceTaint, "n3")
+		go func() {
+			defer GinkgoRecover()
+			defer close(followed)
+			ns.Follow(ctx, page, "The node is lost", placeholders)
+		}()
+		Eventually(isOutOfService).WithContext(ctx).WithArguments("n3").WithTimeout(framework.ReconcileTimeout).WithPolling(framework.PollInterval / 5).Should(BeTrue())
 		began := time.Now()
 		ns.Eventually(ctx, etcd, func(g Gomega) { g.Expect(eventsWithReason(ctx, ns, "FullSnapshotTaken")).NotTo(BeEmpty()) })
 		expectWithin("the repair after the loss of a node starts with a verified full snapshot after", time.Since(began), repairBound)
@@ -191,5 +239,11 @@ var _ = Describe("A cluster of three members on different nodes", quiet, Serial,
 		expectUntouched(ctx, ns, pods, victim)
 		Expect(memberIDs(etcd)[victim]).NotTo(Equal(ids[victim]))
 		expectShortMemberGaps(workload.Stop(ctx)...)
+		Eventually(followed).WithContext(ctx).WithTimeout(framework.ReconcileTimeout).Should(BeClosed())
+
+		By("using the node again")
+		seed.Heal(ctx, "n3")
+		ns.Follow(ctx, page, "The node has recovered", placeholders)
+		Expect(isOutOfService(ctx, "n3")).To(BeFalse())
 	}, SpecTimeout(specTimeout))
 })

@@ -13,8 +13,10 @@ import (
 	. "github.com/onsi/gomega"
 	gomegatypes "github.com/onsi/gomega/types"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/framework"
@@ -153,5 +155,70 @@ func expectShortMemberGaps(phases ...framework.PhaseStats) {
 	GinkgoHelper()
 	for _, stats := range phases {
 		expectBelow(stats.MembersGap, electionBound, stats.String())
+	}
+}
+
+// isOutOfService returns whether the node has the out-of-service taint.
+func isOutOfService(ctx context.Context, name string) bool {
+	GinkgoHelper()
+
+	node := &corev1.Node{}
+	Expect(seed.Client.Get(ctx, client.ObjectKey{Name: name}, node)).To(Succeed())
+
+	for _, taint := range node.Spec.Taints {
+		if taint.Key == corev1.TaintNodeOutOfService {
+			return true
+		}
+	}
+
+	return false
+}
+
+// removeOutOfServiceTaint removes the out-of-service taint of the node.
+func removeOutOfServiceTaint(ctx SpecContext, name string) {
+	node := &corev1.Node{}
+	Expect(seed.Client.Get(ctx, client.ObjectKey{Name: name}, node)).To(Succeed())
+
+	before := node.DeepCopy()
+	node.Spec.Taints = nil
+
+	for _, taint := range before.Spec.Taints {
+		if taint.Key != corev1.TaintNodeOutOfService {
+			node.Spec.Taints = append(node.Spec.Taints, taint)
+		}
+	}
+
+	Expect(seed.Client.Patch(ctx, node, client.MergeFrom(before))).To(Succeed())
+}
+
+// endpoints returns the names of the pods in the EndpointSlices of the Service.
+func endpoints(ctx context.Context, ns *framework.TestNamespace, service string) []string {
+	GinkgoHelper()
+
+	slices := &discoveryv1.EndpointSliceList{}
+	Expect(ns.Client.List(ctx, slices, client.InNamespace(ns.Name), client.MatchingLabels{"kubernetes.io/service-name": service})).To(Succeed())
+
+	names := []string{}
+	for _, slice := range slices.Items {
+		for _, endpoint := range slice.Endpoints {
+			names = append(names, endpoint.TargetRef.Name)
+		}
+	}
+
+	return names
+}
+
+// compactingPod returns a pod with the labels of the pods of compaction Jobs.
+func compactingPod() *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "main-compactor-x", Labels: map[string]string{
+			"app.kubernetes.io/managed-by": "etcd-druid",
+			"app.kubernetes.io/part-of":    "main",
+			"app.kubernetes.io/component":  "etcd-snapshot-compaction-job",
+		}},
+		Spec: corev1.PodSpec{
+			Containers:                    []corev1.Container{{Name: "compaction", Image: "seed.local/pause:1"}},
+			TerminationGracePeriodSeconds: new(int64(0)),
+		},
 	}
 }

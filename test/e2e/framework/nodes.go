@@ -9,7 +9,6 @@ import (
 	"context"
 	"os/exec"
 	"path/filepath"
-	"slices"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -74,31 +73,6 @@ func (f *Framework) isReady(ctx context.Context, name string) (bool, error) {
 	}
 
 	return false, nil
-}
-
-// MarkOutOfService adds the out-of-service taint to the node, which means that the node is lost. The cleanup removes the
-// taint.
-func (f *Framework) MarkOutOfService(ctx context.Context, name string) {
-	GinkgoHelper()
-
-	change := func(ctx context.Context, outOfService bool) {
-		GinkgoHelper()
-
-		node := &corev1.Node{}
-		Expect(f.Client.Get(ctx, client.ObjectKey{Name: name}, node)).To(Succeed())
-
-		before := node.DeepCopy()
-		node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == corev1.TaintNodeOutOfService })
-
-		if outOfService {
-			node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: corev1.TaintNodeOutOfService, Value: "nodeshutdown", Effect: corev1.TaintEffectNoExecute})
-		}
-
-		Expect(f.Client.Patch(ctx, node, client.MergeFrom(before))).To(Succeed())
-	}
-
-	DeferCleanup(func(ctx SpecContext) { change(ctx, false) })
-	change(ctx, true)
 }
 
 // PinToNode moves the operator to the node. The cleanup removes the node selector.
