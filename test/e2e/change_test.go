@@ -109,7 +109,7 @@ var _ = Describe("A running cluster", func() {
 		writeLog.ExpectComplete(ctx)
 	}, SpecTimeout(specTimeout))
 
-	It("is repaired when a user changes or deletes its objects", func(ctx SpecContext) {
+	It("is repaired when a user changes or deletes its objects, and rotates its CAs by command", func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "drift")
 		etcd := fixture.Etcd(fixture.WithName("main"), withLocalStore(ns))
 		ns.Create(ctx, etcd)
@@ -183,6 +183,18 @@ var _ = Describe("A running cluster", func() {
 		Expect(ns.Client.Delete(ctx, managedResource(ctx, ns, etcd))).To(Succeed())
 		ns.EventuallyReplaced(ctx, etcd, pod)
 		writeLog.ExpectComplete(ctx)
+
+		By("rotating the CAs with the commands of the page")
+		old, err := ns.Connection(ctx, etcd)
+		Expect(err).NotTo(HaveOccurred())
+		ns.Follow(ctx, "usage/tls.md", "CA rotation", map[string]string{"NAMESPACE": ns.Name, "NAME": etcd.Name})
+		ns.EventuallyReady(ctx, etcd)
+		rotated, err := ns.Connection(ctx, etcd)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(rotated.RootCAs.Equal(old.RootCAs)).To(BeFalse())
+		Expect(rotated.Certificates[0].Leaf.Subject.CommonName).To(Equal("etcd-application"))
+		writeLog.ExpectComplete(ctx)
+		Expect(writeLog.TryWrite(ctx, old)).NotTo(Succeed(), "etcd no longer trusts the old CA")
 	}, SpecTimeout(specTimeout))
 })
 

@@ -20,32 +20,7 @@ import (
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/framework"
-	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
-
-var _ = Describe("The pages for users", func() {
-	It("describe commands that rotate the CAs", func(ctx SpecContext) {
-		ns := seed.NewNamespace(ctx, "pages")
-		etcd := fixture.Etcd(fixture.WithName("main"), func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.EnableTLS = new(true) })
-		ns.Create(ctx, etcd)
-		ns.EventuallyReady(ctx, etcd)
-		placeholders := map[string]string{"NAMESPACE": ns.Name, "NAME": etcd.Name}
-
-		writeLog := ns.NewWriteLog(etcd)
-		old, err := ns.Connection(ctx, etcd)
-		Expect(err).NotTo(HaveOccurred())
-		writeLog.TLS = old
-		writeLog.Write(ctx, 10)
-		ns.Follow(ctx, "usage/tls.md", "CA rotation", placeholders)
-		ns.EventuallyReady(ctx, etcd)
-		writeLog.TLS, err = ns.Connection(ctx, etcd)
-		Expect(err).NotTo(HaveOccurred())
-		Expect(writeLog.TLS.RootCAs.Equal(old.RootCAs)).To(BeFalse())
-		writeLog.ExpectComplete(ctx)
-		Expect(writeLog.TLS.Certificates[0].Leaf.Subject.CommonName).To(Equal("etcd-application"))
-		Expect(writeLog.TryWrite(ctx, old)).NotTo(Succeed(), "etcd no longer trusts the old CA")
-	}, SpecTimeout(specTimeout))
-})
 
 // The tests share the bare cluster, in this order. Only the first one expects that it is empty.
 var _ = Describe("The tutorial", Ordered, SpecPriority(11), framework.NeedsSeed("starts another cluster"), func() {
