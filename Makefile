@@ -12,7 +12,7 @@ LINT = go tool -modfile=$(CURDIR)/hack/tools/go.mod golangci-lint
 # Without shellcheck and pyflakes, which not every machine has. The result therefore does not depend on the machine.
 ACTIONLINT = go tool -modfile=$(CURDIR)/hack/actionlint/go.mod actionlint -shellcheck= -pyflakes=
 # Modules of this repository that the linters check.
-LINTED = . pkg/apis/druid cmd/etcd-helper hack/seed hack/seed/modules/cluster hack/seed/modules/etcd-wrapper/wrapper hack/seed/modules/etcd-wrapper/etcd34 hack/seed/modules/etcd-wrapper/etcd35 hack/seed/modules/pause test/consumer test/linearizability test/rules hack/pictures
+LINTED = . pkg/apis/druid cmd/etcd-helper hack/seed hack/seed/modules/cluster hack/seed/modules/etcd-wrapper/wrapper hack/seed/modules/etcd-wrapper/etcd34 hack/seed/modules/etcd-wrapper/etcd35 hack/seed/modules/pause test/consumer test/linearizability test/rules
 
 .DEFAULT_GOAL = help
 
@@ -24,7 +24,7 @@ help: ## Print this list of targets
 needs-go:
 	@command -v go >/dev/null || { echo "Go is missing: install $$(sed -n 's/^go /Go /p' go.mod) or newer and add it to your PATH, see https://go.dev/dl" >&2; exit 1; }
 
-up down kind-up kind-down seed-status test test-all test-unit test-integration test-e2e test-long test-soak bench test-update-golden generate pictures format tidy check check-generate check-vulnerabilities build release image deploy: needs-go
+up down kind-up kind-down seed-status test test-all test-unit test-integration test-e2e test-long test-soak bench test-update-golden generate format tidy check check-generate check-vulnerabilities build release image deploy: needs-go
 
 ##@ Run
 
@@ -92,10 +92,6 @@ test-update-golden: ## Update the golden files; review the diff before you commi
 .PHONY: generate
 generate: ## Generate deepcopy functions, CRDs, files of the chart and the API reference
 	@hack/generate.sh
-
-.PHONY: pictures
-pictures: ## Draw the pictures of the documentation from recorded metrics; needs Chromium
-	@go run -C hack/pictures . render
 
 .PHONY: format
 format: ## Format all Go files and sort their imports

@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -17,17 +16,20 @@ import (
 	"github.com/prometheus/prometheus/promql/promqltest"
 )
 
-// recording contains the metrics of an operator and of its members during end-to-end tests. hack/pictures records it.
-var recording = filepath.Join("..", "..", "hack", "pictures", "testdata", "metrics.txt.gz")
+// recording contains the metrics of an operator and of its members during end-to-end tests, in the notation of promtool.
+var recording = filepath.Join("testdata", "metrics.txt.gz")
+
+// The Etcd of the recording whose dashboard is evaluated.
+const (
+	recordedNamespace = "shoot--iot--dev"
+	recordedEtcd      = "main"
+)
 
 // unrecorded are the panels that show nothing in the recording, with the reason.
 var unrecorded = map[string]string{
 	"Databases that become full first (empty: none predicted)": "the operator predicts only after an hour",
 	"Database full in": "the operator predicts only after an hour",
 }
-
-// pictured matches the variables of the picture of one Etcd.
-var pictured = regexp.MustCompile(`variables: \{namespace: (\S+), etcd: (\S+)\}`)
 
 var _ = Describe("The dashboards of a recorded seed", func() {
 	It("show something in each panel", func(ctx SpecContext) {
@@ -41,16 +43,10 @@ var _ = Describe("The dashboards of a recorded seed", func() {
 		content, err := io.ReadAll(compressed)
 		Expect(err).NotTo(HaveOccurred())
 
-		pictures, err := os.ReadFile(filepath.Join("..", "..", "hack", "pictures", "pictures.yaml"))
-		Expect(err).NotTo(HaveOccurred())
-
-		variables := pictured.FindSubmatch(pictures)
-		Expect(variables).NotTo(BeNil())
-
 		storage := promqltest.LoadedStorage(GinkgoTB(), string(content))
 		engine := promqltest.NewTestEngine(GinkgoTB(), false, 0, promqltest.DefaultMaxSamplesPerQuery)
 
-		for file, panels := range dashboardsOf(string(variables[1]), string(variables[2])) {
+		for file, panels := range dashboardsOf(recordedNamespace, recordedEtcd) {
 			for _, panel := range panels {
 				shown := false
 
