@@ -134,7 +134,7 @@ func newRunner(ctx context.Context, fail context.CancelCauseFunc, o Options) (*r
 	}
 	r := &runner{
 		Options: o, client: ownClient, tracker: &tracker{}, operator: process,
-		stub:   stub.New(sidecarClient, objects, o.Log.WithName("stub")),
+		stub:   stub.New(sidecarClient, objects, o.Fleet == FleetTLS, o.Log.WithName("stub")),
 		audit:  &measure.AuditLog{Path: o.AuditLog, Clients: measure.Clients{OperatorUser: operatorUser, OperatorNamespace: operatorNamespace}},
 		result: report.Result{Fleet: o.Fleet, Etcds: o.Etcds},
 	}

@@ -6,49 +6,36 @@ package stub
 
 import (
 	"context"
+	"net"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 )
 
 // SetPod adds, changes or removes a pod, as the informer does.
-func (s *Stub) SetPod(pod *corev1.Pod) { s.registry.set(pod, time.Now()) }
+func (s *Stub) SetPod(pod *corev1.Pod) { s.set(pod, false) }
 
-// ServeEtcd serves the etcd of all members on a free port until the context ends, and returns the address.
-func (s *Stub) ServeEtcd(ctx context.Context) (string, error) {
-	listener, err := s.listen("127.0.0.1:0", func(m *member) string { return m.clientSecret })
-	if err != nil {
-		return "", err
-	}
-	go func() { _ = s.serve(ctx, listener, s.etcdHandler()) }()
+// Serve serves all members on a free port until the context ends, and returns the address.
+func (s *Stub) Serve(ctx context.Context) string {
+	address := make(chan net.Addr, 1)
+	go func() { _ = s.serve(ctx, "127.0.0.1:0", func(a net.Addr) { address <- a }) }()
 
-	return listener.Addr().String(), nil
-}
-
-// ServeSidecars serves the sidecars of all members.
-func (s *Stub) ServeSidecars(ctx context.Context) (string, error) {
-	listener, err := s.listen("127.0.0.1:0", func(m *member) string { return m.backupSecret })
-	if err != nil {
-		return "", err
-	}
-	go func() { _ = s.serve(ctx, listener, s.sidecarHandler()) }()
-
-	return listener.Addr().String(), nil
+	return (<-address).String()
 }
 
 // RenewLeases renews Leases until the context ends.
 func (s *Stub) RenewLeases(ctx context.Context) { s.renewLeases(ctx) }
 
 // RenewLeasesAt renews the Leases of the members at each of the times.
-func (s *Stub) RenewLeasesAt(ctx context.Context, times ...time.Time) {
-	renewals, work := map[*member]*renewal{}, make(chan func(), 100)
+func (s *Stub) RenewLeasesAt(ctx context.Context, times ...time.Time) error {
+	work := &errgroup.Group{}
 	for _, now := range times {
-		for _, m := range s.registry.all() {
-			s.renewDue(ctx, now, m, renewals, work)
+		s.renewDue(ctx, now, work)
+		if err := work.Wait(); err != nil {
+			return err
 		}
 	}
-	close(work)
-	for task := range work {
-		task()
-	}
+
+	return nil
 }

@@ -6,234 +6,126 @@ package stub
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
-	"google.golang.org/grpc"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
 )
 
-// Ports of the members.
-const (
-	clientPort = "2379"
-	backupPort = "8080"
-)
-
-// knownTimeout is the time that a connection waits until the informer shows the pod: the operator may connect first.
+// knownTimeout is the time that a request waits until the informer shows the pod: the operator may connect first.
 const knownTimeout = 5 * time.Second
 
-// contextKey is the key of the member in the context of a connection.
-type contextKey struct{}
+// memberKey is the key of the member in the context of a request.
+type memberKey struct{}
 
-// memberFor returns the member to which the client of a call has connected.
-func memberFor(ctx context.Context) *member {
-	m, _ := ctx.Value(contextKey{}).(*member)
+// connect returns a client of the in-memory etcd of the member to which the client of a request has connected.
+func (s *Stub) connect(ctx context.Context) etcdclient.Client {
+	m := ctx.Value(memberKey{}).(*member)
+	m.etcd.SetRevision(s.revision())
+	connected, _ := m.etcd.Connect(ctx, etcdclient.Target{Address: m.address}) // never fails
 
-	return m
+	return connected
 }
 
-// memberConn is a connection to a member.
-type memberConn struct {
-	net.Conn
-	member *member
-}
-
-// memberListener accepts connections, and waits for the pod and its certificate in the background.
-type memberListener struct {
-	net.Listener
-	stub *Stub
-	// secret returns the name of the Secret of the certificate of the member. Empty: plaintext.
-	secret func(*member) string
-
-	accepted chan net.Conn
-	ended    chan struct{}
-	end      sync.Once
-	err      error
-}
-
-func (s *Stub) listen(address string, secret func(*member) string) (*memberListener, error) {
-	listener, err := net.Listen("tcp", address)
-	if err != nil {
-		return nil, fmt.Errorf("listening for connections to the members: %w", err)
-	}
-	l := &memberListener{Listener: listener, stub: s, secret: secret, accepted: make(chan net.Conn), ended: make(chan struct{})}
-	go l.accept()
-
-	return l, nil
-}
-
-func (l *memberListener) accept() {
-	for {
-		conn, err := l.Listener.Accept()
-		if err != nil {
-			l.close(err)
-
-			return
-		}
-		go func() {
-			ready, err := l.prepare(conn)
-			if err != nil {
-				_ = conn.Close()
-
-				return
-			}
-			select {
-			case l.accepted <- ready:
-			case <-l.ended:
-				_ = conn.Close()
-			}
-		}()
-	}
-}
-
-func (l *memberListener) close(err error) {
-	l.end.Do(func() {
-		l.err = err
-		close(l.ended)
-	})
-}
-
-// prepare returns the connection with the member, and with its TLS.
-func (l *memberListener) prepare(conn net.Conn) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), knownTimeout)
+// await returns the member with the address. It waits until the pod is known.
+func (s *Stub) await(ctx context.Context, address net.Addr) (*member, error) {
+	ctx, cancel := context.WithTimeout(ctx, knownTimeout)
 	defer cancel()
-	host, _, err := net.SplitHostPort(conn.LocalAddr().String())
+	host, _, err := net.SplitHostPort(address.String())
 	if err != nil {
 		return nil, err
 	}
-	found, changed := l.stub.registry.at(host)
-	for found == nil {
+	for {
+		known, changed := s.at(host)
+		if known != nil {
+			return known, nil
+		}
 		select {
 		case <-ctx.Done():
 			return nil, fmt.Errorf("no pod has the address %s", host)
 		case <-changed:
-			found, changed = l.stub.registry.at(host)
 		}
 	}
-	withMember := &memberConn{Conn: conn, member: found}
-	name := l.secret(found)
-	if name == "" {
-		return withMember, nil
-	}
-	config, err := l.stub.tlsConfig(ctx, found, name)
+}
+
+// serverConfig returns the configuration of the server of a member, with the certificate of its pod.
+func (s *Stub) serverConfig(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+	m, err := s.await(hello.Context(), hello.Conn.LocalAddr())
 	if err != nil {
 		return nil, err
 	}
-
-	return tls.Server(withMember, config), nil
-}
-
-// Accept returns the next connection to a known member.
-func (l *memberListener) Accept() (net.Conn, error) {
-	select {
-	case conn := <-l.accepted:
-		return conn, nil
-	case <-l.ended:
-		return nil, l.err
-	}
-}
-
-// Close stops the listener.
-func (l *memberListener) Close() error {
-	l.close(net.ErrClosed)
-
-	return l.Listener.Close()
-}
-
-// withMember adds the member of a connection to the context of its requests.
-func withMember(ctx context.Context, conn net.Conn) context.Context {
-	if encrypted, is := conn.(*tls.Conn); is {
-		conn = encrypted.NetConn()
-	}
-	if known, is := conn.(*memberConn); is {
-		return context.WithValue(ctx, contextKey{}, known.member)
-	}
-
-	return ctx
-}
-
-// tlsConfig returns the configuration of the server of a member that has the certificate in the Secret.
-func (s *Stub) tlsConfig(ctx context.Context, m *member, secret string) (*tls.Config, error) {
-	if known, found := m.tlsConfigs.Load(secret); found {
-		return known.(*tls.Config), nil
-	}
-	certificate, err := s.certificate(ctx, client.ObjectKey{Namespace: m.pod.Namespace, Name: secret})
-	if err != nil {
-		return nil, err
-	}
-	// A real member also verifies the certificate of the client, which costs the operator nothing.
-	config, _ := m.tlsConfigs.LoadOrStore(secret, &tls.Config{
-		MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{*certificate}, ClientAuth: tls.RequestClientCert, NextProtos: []string{"h2", "http/1.1"},
-	})
-
-	return config.(*tls.Config), nil
-}
-
-// certificate returns the certificate in a Secret. The data of a Secret never changes: the operator creates another one.
-func (s *Stub) certificate(ctx context.Context, key client.ObjectKey) (*tls.Certificate, error) {
-	if known, found := s.certificates.Load(key); found {
-		return known.(*tls.Certificate), nil
+	if known := m.config.Load(); known != nil {
+		return known, nil
 	}
 	secret := &corev1.Secret{}
-	if err := s.Client.Get(ctx, key, secret); err != nil {
+	if err := s.client.Get(hello.Context(), client.ObjectKey{Namespace: m.pod.Namespace, Name: m.secret}, secret); err != nil {
 		return nil, fmt.Errorf("reading the certificate of a member: %w", err)
 	}
 	certificate, err := tls.X509KeyPair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
 	if err != nil {
-		return nil, fmt.Errorf("reading the certificate in Secret %s: %w", key, err)
+		return nil, fmt.Errorf("reading the certificate in Secret %s of Pod %s: %w", m.secret, m.pod, err)
 	}
-	s.certificates.Store(key, &certificate)
+	// A real member also verifies the certificate of the client, which costs the operator nothing.
+	config := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{certificate}, ClientAuth: tls.RequestClientCert, NextProtos: []string{"h2", "http/1.1"}}
+	// As with a real member, a client resumes its TLS sessions until the pod restarts. Otherwise, all members would have the same key.
+	var ticketKey [32]byte
+	_, _ = rand.Read(ticketKey[:]) // never fails
+	config.SetSessionTicketKeys([][32]byte{ticketKey})
+	m.config.CompareAndSwap(nil, config)
 
-	return &certificate, nil
+	return m.config.Load(), nil
 }
 
-// respond calls the handler, unless the member is on a lost node: then there is no response.
-func (s *Stub) respond(handler http.Handler) http.Handler {
+// handler serves the client port of all members: gRPC, and the HTTP endpoint /health. A member of an unknown pod, or on a lost node, does
+// not respond.
+func (s *Stub) handler() http.Handler {
+	etcd := newEtcdServer(s)
+
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		m := memberFor(r.Context())
-		if m == nil || s.registry.isLost(m) {
+		local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+		m, err := s.await(r.Context(), local)
+		if err != nil || s.isLost(m) {
 			<-r.Context().Done()
 
 			return
 		}
-		handler.ServeHTTP(w, r)
-	})
-}
-
-// etcdHandler serves the client port of etcd: gRPC, and HTTP endpoints.
-func (s *Stub) etcdHandler() http.Handler {
-	server := grpc.NewServer()
-	register(server, s)
-	other := http.NewServeMux()
-	other.HandleFunc("GET /version", func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = fmt.Fprintf(w, `{"etcdserver":%q,"etcdcluster":%q}`, etcdVersion, clusterVersion)
-	})
-	other.HandleFunc("GET /health", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"health":"true"}`) })
-
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.ProtoMajor == 2 && strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc") {
-			server.ServeHTTP(w, r)
-		} else {
-			other.ServeHTTP(w, r)
+		r = r.WithContext(context.WithValue(r.Context(), memberKey{}, m))
+		switch {
+		case strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc"):
+			etcd.ServeHTTP(w, r)
+		case r.URL.Path == "/health":
+			err := s.connect(r.Context()).Health(r.Context())
+			_, _ = fmt.Fprintf(w, `{"health":"%t"}`, err == nil)
+		default:
+			http.NotFound(w, r)
 		}
 	})
 }
 
-// serve serves connections until the context ends.
-func (s *Stub) serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
+// serve serves the members at the address until the context ends. It calls listening with the address of the listener.
+func (s *Stub) serve(ctx context.Context, address string, listening func(net.Addr)) error {
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return fmt.Errorf("listening for connections to the members: %w", err)
+	}
+	listening(listener.Addr())
+	if s.withTLS {
+		listener = tls.NewListener(listener, &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: s.serverConfig})
+	}
 	protocols := &http.Protocols{}
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(true)
 	protocols.SetUnencryptedHTTP2(true)
-	server := &http.Server{Handler: s.respond(handler), ConnContext: withMember, Protocols: protocols, ReadHeaderTimeout: time.Minute}
+	server := &http.Server{Handler: s.handler(), Protocols: protocols, ReadHeaderTimeout: time.Minute}
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
 	defer stop()
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) && ctx.Err() == nil {

@@ -26,7 +26,6 @@ import (
 
 	"github.com/gardener/gardener-extension-etcd-druid/hack/bench/stub"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
-	"github.com/gardener/gardener-extension-etcd-druid/pkg/sidecar"
 )
 
 const (
@@ -44,7 +43,7 @@ func pod(withTLS bool) *corev1.Pod {
 		Status: corev1.PodStatus{Phase: corev1.PodRunning, PodIP: loopback},
 	}
 	if withTLS {
-		for _, volume := range []string{"etcd-server-tls", "etcd-peer-server-tls", "backup-restore-server-tls"} {
+		for _, volume := range []string{"etcd-server-tls", "etcd-peer-server-tls"} {
 			p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: volume, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "server"}}})
 		}
 	}
@@ -80,16 +79,14 @@ var _ = Describe("The stub", func() {
 			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "server"}, Data: map[string][]byte{"tls.crt": server.CertificatePEM, "tls.key": server.PrivateKeyPEM}},
 			lease("main-0"), lease("main-full-snap"), lease("main-delta-snap"),
 		).Build()
-		s = stub.New(c, nil, logr.Discard())
+		s = stub.New(c, nil, false, logr.Discard())
 		pool = etcdclient.NewPool(time.Second, clock.RealClock{})
 		DeferCleanup(pool.Close)
 	})
 
 	connect := func(withTLS bool) etcdclient.Client {
 		GinkgoHelper()
-		address, err := s.ServeEtcd(ctx)
-		Expect(err).NotTo(HaveOccurred())
-		target := etcdclient.Target{Address: address, ServerName: serverName}
+		target := etcdclient.Target{Address: s.Serve(ctx), ServerName: serverName}
 		if withTLS {
 			target.Credentials = &etcdclient.Credentials{Version: "1", Load: func(context.Context) (etcdclient.TLS, error) { return etcdclient.TLS{CA: ca}, nil }}
 		}
@@ -101,6 +98,7 @@ var _ = Describe("The stub", func() {
 
 	DescribeTable("serves the calls of the operator",
 		func(withTLS bool, scheme string) {
+			s = stub.New(c, nil, withTLS, logr.Discard())
 			s.SetPod(pod(withTLS))
 			connected := connect(withTLS)
 
@@ -115,18 +113,18 @@ var _ = Describe("The stub", func() {
 			Expect(members).To(ConsistOf(And(HaveField("ID", status.MemberID), HaveField("Name", "main-0"), HaveField("PeerURLs", HaveExactElements(scheme+"://main-0.main-peer.ns.svc:2380")))))
 
 			Expect(connected.Revision(ctx)).To(BeNumerically(">", 0))
-			Expect(connected.ClusterVersion(ctx)).To(Equal("3.4.0"))
-			Expect(connected.Health(ctx)).To(Succeed())
-			_, _, err = connected.HashKV(ctx, status.Revision)
+			header, err := connected.Read(ctx)
 			Expect(err).NotTo(HaveOccurred())
+			Expect(header.MemberID).To(Equal(status.MemberID))
+			Expect(connected.Health(ctx)).To(Succeed())
 		},
 		Entry("without TLS", false, "http"),
 		Entry("with the certificate of the pod", true, "https"),
 	)
 
 	It("resumes the TLS sessions of a client until the pod restarts, as etcd does", func() {
-		address, err := s.ServeEtcd(ctx)
-		Expect(err).NotTo(HaveOccurred())
+		s = stub.New(c, nil, true, logr.Discard())
+		address := s.Serve(ctx)
 		roots := x509.NewCertPool()
 		Expect(roots.AppendCertsFromPEM(ca)).To(BeTrue())
 		caller := http.Client{Transport: &http.Transport{
@@ -172,9 +170,27 @@ var _ = Describe("The stub", func() {
 		connected := connect(false)
 		_, _, err := connected.Status(ctx)
 		Expect(err).NotTo(HaveOccurred())
-		s.Lose("node-1")
+		Expect(s.Lose("node-1")).To(ConsistOf(client.ObjectKey{Namespace: "ns", Name: "main"}))
 		_, _, err = connected.Status(ctx)
 		Expect(err).To(MatchError(etcdclient.ErrUnreachable))
+	})
+
+	It("responds for the next pod of a member, and no longer for the last one", func() {
+		s.SetPod(pod(false))
+		connected := connect(false)
+		before, _, err := connected.Status(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		stopped := pod(false)
+		stopped.DeletionTimestamp = new(metav1.Now())
+		s.SetPod(stopped)
+		_, _, err = connected.Status(ctx)
+		Expect(err).To(MatchError(etcdclient.ErrUnreachable))
+		Expect(connected.Health(ctx)).NotTo(Succeed())
+		s.SetPod(pod(false))
+		after, _, err := connected.Status(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(after.MemberID).To(Equal(before.MemberID))
+		Expect(after.Healthy).To(BeTrue())
 	})
 
 	It("advances the revisions, and keeps them afterwards", func() {
@@ -189,36 +205,6 @@ var _ = Describe("The stub", func() {
 		Expect(err).NotTo(HaveOccurred())
 		Consistently(func() (int64, error) { return connected.Revision(ctx) }, 100*time.Millisecond).Should(Equal(after))
 	})
-
-	DescribeTable("takes snapshots",
-		func(withTLS bool) {
-			s.SetPod(pod(withTLS))
-			address, err := s.ServeSidecars(ctx)
-			Expect(err).NotTo(HaveOccurred())
-			target := sidecar.Target{Address: address, ServerName: serverName}
-			if withTLS {
-				target.CA = ca
-			}
-			connected, err := sidecar.HTTP{}.Connect(target)
-			Expect(err).NotTo(HaveOccurred())
-
-			taken, err := connected.FinalSnapshot(ctx)
-			Expect(err).NotTo(HaveOccurred())
-			Expect(taken.Final).To(BeTrue())
-			recorded := lease("main-full-snap")
-			Expect(c.Get(ctx, client.ObjectKeyFromObject(recorded), recorded)).To(Succeed())
-			Expect(recorded.Spec.HolderIdentity).To(HaveValue(Equal("1000")))
-
-			latest, err := connected.LatestSnapshots(ctx)
-			Expect(err).NotTo(HaveOccurred())
-			Expect(latest.Full.LastRevision).To(Equal(taken.LastRevision))
-			delta, err := connected.DeltaSnapshot(ctx)
-			Expect(err).NotTo(HaveOccurred())
-			Expect(delta).To(BeNil())
-		},
-		Entry("without TLS", false),
-		Entry("with TLS", true),
-	)
 
 	It("renews the Leases of the members that run", func() {
 		go s.RenewLeases(ctx)
@@ -240,7 +226,7 @@ var _ = Describe("The stub", func() {
 	It("renews the Lease of the delta snapshots in each period, also without new revisions", func() {
 		s.SetPod(pod(false))
 		now := time.Now()
-		s.RenewLeasesAt(ctx, now, now.Add(stub.DeltaPeriod))
+		Expect(s.RenewLeasesAt(ctx, now, now.Add(stub.DeltaPeriod))).To(Succeed())
 		recorded := lease("main-delta-snap")
 		Expect(c.Get(ctx, client.ObjectKeyFromObject(recorded), recorded)).To(Succeed())
 		Expect(recorded.Spec.HolderIdentity).To(HaveValue(Equal("1000")))
