@@ -4,8 +4,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
 # Measures the operator with each number of Etcds in SIZES and each kind of Etcds in FLEETS. Each measurement has its own new cluster.
-# The results, the profiles, scale.md and scale.html are in OUT. The arguments are passed to `bench run`. docs/operations/scale.md
-# describes the measurements.
+# The results, the profiles and scale.md are in OUT. The arguments are passed to `bench run`. docs/operations/scale.md describes the
+# measurements.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -23,9 +23,10 @@ for fleet in ${fleets//,/ }; do
 		seed up
 		exports=$(seed env)
 		eval "$exports"
-		nsenter --net="$BENCH_NETWORK" bin/bench run --etcds="$size" --fleet="$fleet" --out="$out/$fleet-$size" \
+		# The networks of the cluster are on this machine, where no proxy can reach them.
+		env -u HTTP_PROXY -u HTTPS_PROXY -u http_proxy -u https_proxy nsenter --net="$BENCH_NETWORK" bin/bench run --etcds="$size" --fleet="$fleet" --out="$out/$fleet-$size" \
 			--commit="$commit" --machine="$machine" "$@"
 	done
 done
-bin/bench report "$out" >/dev/null
-echo "The results are in $out: scale.md and scale.html"
+bin/bench report "$out"
+echo "The results are in $out/scale.md"

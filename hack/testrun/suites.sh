@@ -88,7 +88,7 @@ weigh_programs() {
 # bench_step measures ten Etcds. It fails if they do not become ready, or if the operator writes while nothing changes. The loss of a node
 # would take two minutes.
 bench_step() {
-	command_step env SIZES=10 FLEETS=tls OUT="$logs/bench" hack/bench/run.sh --members-of-node=5 --idle=5s --quiet=4s --samples=3 --timeout=5m \
+	command_step env SIZES=10 FLEETS=tls OUT="$logs/bench" hack/bench/run.sh --idle=5s --quiet=4s --samples=3 --timeout=5m \
 		--node-loss=false --profiles=false --check
 }
 

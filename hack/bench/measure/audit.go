@@ -2,7 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// Package measure reads what the API server and the kernel record: completed requests, CPU time, memory.
+// Package measure reads what the API server, the operator and the kernel record: completed requests, metrics, CPU time and memory.
+//
+// What may not live here: what is done to the cluster, and what is expected of the figures.
 package measure
 
 import (
@@ -12,20 +14,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/gardener/gardener-extension-etcd-druid/hack/bench/report"
 )
 
-// Clients map requests to short names of clients.
-type Clients struct {
-	// OperatorUser is the user of the operator, and OperatorNamespace is its namespace.
-	OperatorUser, OperatorNamespace string
-}
-
-// event is a line of the audit log.
+// event is a line of the audit log, with the fields that are counted. To decode the other fields too would take CPU time of the measured processes.
 type event struct {
 	Stage     string `json:"stage"`
 	Verb      string `json:"verb"`
@@ -42,77 +37,67 @@ type event struct {
 
 // AuditLog counts the requests in the audit log of the API server.
 type AuditLog struct {
-	// Path is the path of the log. Each line is an event as JSON.
-	Path    string
-	Clients Clients
+	operatorUser, operatorNamespace string
 
-	offset int64
+	log *bufio.Reader
 	// rest is the beginning of a line that was not complete.
-	rest []byte
+	rest   []byte
+	counts map[report.Requests]int
 }
 
-// Skip ignores all events until now.
-func (a *AuditLog) Skip() error {
-	_, err := a.Next()
+// NewAuditLog returns an AuditLog. Each line of the log is an event as JSON. The API server appends to the log. The operator is the user
+// operatorUser, and its own Leases are in operatorNamespace.
+func NewAuditLog(log io.Reader, operatorUser, operatorNamespace string) *AuditLog {
+	return &AuditLog{log: bufio.NewReaderSize(log, 1<<20), operatorUser: operatorUser, operatorNamespace: operatorNamespace, counts: map[report.Requests]int{}}
+}
+
+// Reset ignores all requests until now.
+func (a *AuditLog) Reset() error {
+	_, err := a.Requests()
+	a.counts = map[report.Requests]int{}
 
 	return err
 }
 
-// Next counts the requests since the last call. The largest counts come first.
-func (a *AuditLog) Next() ([]report.Requests, error) {
-	file, err := os.Open(a.Path)
-	if err != nil {
-		return nil, fmt.Errorf("opening the audit log: %w", err)
-	}
-	defer func() { _ = file.Close() }()
-	if _, err := file.Seek(a.offset, io.SeekStart); err != nil {
-		return nil, fmt.Errorf("reading the audit log: %w", err)
-	}
-	counts := map[report.Requests]int{}
-	reader := bufio.NewReaderSize(file, 1<<20)
+// Requests counts the requests since Reset. The largest counts come first. The error states the line that cannot be read.
+func (a *AuditLog) Requests() ([]report.Requests, error) {
 	for {
-		line, err := reader.ReadBytes('\n')
-		a.offset += int64(len(line))
-		if errors.Is(err, io.EOF) {
-			a.rest = append(a.rest, line...)
+		line, err := a.log.ReadBytes('\n')
+		line, a.rest = append(a.rest, line...), nil
+		switch {
+		case errors.Is(err, io.EOF):
+			a.rest = line
 
-			return sorted(counts), nil
-		}
-		if err != nil {
+			return sorted(a.counts), nil
+		case err != nil:
 			return nil, fmt.Errorf("reading the audit log: %w", err)
 		}
-		line, a.rest = append(a.rest, line...), nil
-		if requests, counted, err := a.Clients.parse(line); err != nil {
-			return nil, err
-		} else if counted {
-			counts[requests]++
+		var e event
+		if err := json.Unmarshal(line, &e); err != nil {
+			return nil, fmt.Errorf("reading a line of the audit log: %w", err)
+		}
+		if e.Stage == "ResponseComplete" || e.Stage == "Panic" {
+			a.counts[a.kind(e)]++
 		}
 	}
 }
 
-// parse returns the kind of the request of an event. It returns false for events of requests that are not complete.
-func (c Clients) parse(line []byte) (report.Requests, bool, error) {
-	var e event
-	if err := json.Unmarshal(line, &e); err != nil {
-		return report.Requests{}, false, fmt.Errorf("reading a line of the audit log: %w", err)
-	}
-	if e.Stage != "ResponseComplete" && e.Stage != "Panic" {
-		return report.Requests{}, false, nil
-	}
-	requests := report.Requests{Client: c.name(e), Verb: e.Verb, Resource: e.Object.Resource}
+// kind returns the kind of the request of an event, without a number.
+func (a *AuditLog) kind(e event) report.Requests {
+	requests := report.Requests{Client: a.name(e), Verb: e.Verb, Resource: e.Object.Resource}
 	if e.Object.Subresource != "" {
 		requests.Resource += "/" + e.Object.Subresource
 	}
-	requests.Own = requests.Client == report.OperatorClient && e.Object.Resource == "leases" && e.Object.Namespace == c.OperatorNamespace
+	requests.Own = requests.Client == report.OperatorClient && e.Object.Resource == "leases" && e.Object.Namespace == a.operatorNamespace
 
-	return requests, true, nil
+	return requests
 }
 
 // name returns the name of a client: that of its program, for all controllers of a program.
-func (c Clients) name(e event) string {
+func (a *AuditLog) name(e event) string {
 	user := e.User.Username
 	switch {
-	case user == c.OperatorUser:
+	case user == a.operatorUser:
 		return report.OperatorClient
 	case strings.HasPrefix(user, "system:serviceaccount:kube-system:"), user == "system:kube-controller-manager":
 		return "kube-controller-manager"
@@ -140,16 +125,4 @@ func sorted(counts map[report.Requests]int) []report.Requests {
 	})
 
 	return list
-}
-
-// Merge adds up the counts of both lists.
-func Merge(a, b []report.Requests) []report.Requests {
-	counts := map[report.Requests]int{}
-	for _, requests := range slices.Concat(a, b) {
-		count := requests.Count
-		requests.Count = 0
-		counts[requests] += count
-	}
-
-	return sorted(counts)
 }

@@ -8,60 +8,24 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/prometheus/procfs"
 )
 
-// clockTicks is the number of clock ticks per second in /proc. It is 100 on all platforms of Linux that Go supports.
-const clockTicks = 100
-
-// CPUSeconds returns the CPU time of a process in user and kernel mode.
-func CPUSeconds(pid int) (float64, error) {
-	content, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+// Process returns the state of a process, with its CPU time and its memory.
+func Process(pid int) (procfs.ProcStat, error) {
+	process, err := procfs.NewProc(pid)
 	if err != nil {
-		return 0, fmt.Errorf("reading the CPU time of process %d: %w", pid, err)
+		return procfs.ProcStat{}, fmt.Errorf("reading the state of a process: %w", err)
 	}
 
-	return parseCPU(string(content))
-}
-
-// parseCPU reads the fields 14 and 15 of a stat file. The second field, the command in brackets, may contain spaces and brackets.
-func parseCPU(stat string) (float64, error) {
-	const user, system, first = 14, 15, 3
-	fields := strings.Fields(stat[strings.LastIndex(stat, ")")+1:])
-	if len(fields) <= system-first {
-		return 0, fmt.Errorf("the stat file of a process has %d fields after the command", len(fields))
-	}
-	sum := 0.0
-	for _, index := range []int{user, system} {
-		ticks, err := strconv.ParseFloat(fields[index-first], 64)
-		if err != nil {
-			return 0, fmt.Errorf("field %d of the stat file of a process: %w", index, err)
-		}
-		sum += ticks
-	}
-
-	return sum / clockTicks, nil
-}
-
-// ResidentBytes returns the resident memory of a process.
-func ResidentBytes(pid int) (int64, error) {
-	file, err := os.Open(filepath.Join("/proc", strconv.Itoa(pid), "status"))
-	if err != nil {
-		return 0, fmt.Errorf("reading the memory of process %d: %w", pid, err)
-	}
-	defer func() { _ = file.Close() }()
-	for scanner := bufio.NewScanner(file); scanner.Scan(); {
-		if value, found := strings.CutPrefix(scanner.Text(), "VmRSS:"); found {
-			kilobytes, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(value), "kB")), 10, 64)
-
-			return kilobytes << 10, err
-		}
-	}
-
-	return 0, fmt.Errorf("process %d has no resident memory", pid)
+	return process.Stat()
 }
 
 // Processes returns the IDs of the processes that the seed started. dir is the directory with a record of each process.
@@ -84,4 +48,25 @@ func Processes(dir string) (map[string]int, error) {
 	}
 
 	return pids, nil
+}
+
+// SumMetrics adds up all samples of each metric in the text format of Prometheus, without time stamps. It parses no other samples: with
+// thousands of Etcds, this would take CPU time of the measured processes.
+func SumMetrics(text io.Reader, metrics ...string) (map[string]float64, error) {
+	sums := map[string]float64{}
+	scanner := bufio.NewScanner(text)
+	for scanner.Scan() {
+		line := scanner.Text()
+		name := line[:strings.IndexAny(line+" ", "{ ")]
+		if !slices.Contains(metrics, name) {
+			continue
+		}
+		value, err := strconv.ParseFloat(line[strings.LastIndexByte(line, ' ')+1:], 64)
+		if err != nil {
+			return nil, fmt.Errorf("reading the sample %q: %w", line, err)
+		}
+		sums[name] += value
+	}
+
+	return sums, scanner.Err()
 }

@@ -5,6 +5,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -13,121 +14,119 @@ import (
 	"strings"
 )
 
-// Markdown returns a page with a table for each phase of each fleet, and a table with the requests of each client.
+// figure is one quantity of a phase. The label contains the unit.
+type figure struct {
+	label string
+	value float64
+}
+
+// figures returns what the tables contain of a phase.
+func (p Phase) figures() []figure {
+	var list []figure
+	for _, duration := range p.Durations {
+		list = append(list, figure{duration.Name + " (s)", duration.Seconds})
+	}
+	cpu := p.CPU[OperatorClient]
+
+	return append(list,
+		figure{"requests of the operator", float64(p.SumRequests(func(r Requests) bool { return r.Client == OperatorClient }))},
+		figure{"writes of the operator, without its own Leases", float64(p.SumRequests(Requests.IsOperatorWrite))},
+		figure{"requests of all clients", float64(p.SumRequests(func(Requests) bool { return true }))},
+		figure{"CPU of the operator (s)", cpu},
+		figure{"CPU of the operator (% of a core)", 100 * cpu / p.Seconds},
+		figure{"resident memory of the operator (MB)", float64(p.Operator.ResidentBytes) / 1e6},
+		figure{"live heap of the operator (MB)", float64(p.Operator.HeapBytes) / 1e6},
+		figure{"goroutines of the operator", float64(p.Operator.Goroutines)},
+	)
+}
+
+// Markdown returns a page with a table for each phase of each fleet. A table has a column for each result.
 func Markdown(results []Result) string {
+	fleets := map[string][]Result{}
+	for _, result := range results {
+		fleets[result.Fleet] = append(fleets[result.Fleet], result)
+	}
 	out := &strings.Builder{}
-	for _, fleet := range fleets(results) {
-		fmt.Fprintf(out, "## Fleet %s\n\n%s\n", fleet[0].Fleet, provenance(fleet))
-		writeTables(out, fleet, Figures(fleet))
-		fmt.Fprint(out, "\n### Requests by client and verb\n")
-		writeTables(out, fleet, withoutRare(RequestFigures(fleet), fleet))
-	}
-
-	return strings.TrimPrefix(out.String(), "\n")
-}
-
-// fleets splits the results by fleet.
-func fleets(results []Result) [][]Result {
-	sorted := slices.Clone(results)
-	Sort(sorted)
-	var split [][]Result
-	for _, result := range sorted {
-		if last := len(split) - 1; last >= 0 && split[last][0].Fleet == result.Fleet {
-			split[last] = append(split[last], result)
-		} else {
-			split = append(split, []Result{result})
+	for _, name := range slices.Sorted(maps.Keys(fleets)) {
+		fleet := fleets[name]
+		slices.SortStableFunc(fleet, func(a, b Result) int { return cmp.Compare(a.Etcds, b.Etcds) })
+		fmt.Fprintf(out, "## Fleet %s\n\nOperator: commit %s. Machine: %s.\n", name, fleet[0].Commit, fleet[0].Machine)
+		// A run that was interrupted lacks the last phases.
+		longest := slices.MaxFunc(fleet, func(a, b Result) int { return cmp.Compare(len(a.Phases), len(b.Phases)) })
+		for _, phase := range longest.Phases {
+			writeTable(out, fleet, phase)
 		}
+		fmt.Fprintln(out)
 	}
 
-	return split
+	return out.String()
 }
 
-// provenance says where the results are from.
-func provenance(fleet []Result) string {
-	sentences := []string{}
-	for _, text := range []string{"Operator: commit " + fleet[0].Commit, "Machine: " + fleet[0].Machine} {
-		if !strings.HasSuffix(text, " ") {
-			sentences = append(sentences, text+".")
-		}
-	}
-
-	return strings.Join(sentences, " ") + "\n"
-}
-
-// withoutRare removes figures of fewer requests than a tenth of the largest number of Etcds.
-func withoutRare(list []Figure, fleet []Result) []Figure {
-	etcds := sizes(fleet)
-
-	return slices.DeleteFunc(list, func(f Figure) bool { return largest(f) < float64(etcds[len(etcds)-1])/10 })
-}
-
-// sizes are the numbers of Etcds, sorted.
-func sizes(fleet []Result) []int {
-	numbers := map[int]bool{}
+// writeTable writes the table of a phase. One of the results contains the phase.
+func writeTable(out *strings.Builder, fleet []Result, phase Phase) {
+	fmt.Fprintf(out, "\n| %s%s |", strings.ToUpper(phase.Name[:1]), phase.Name[1:])
 	for _, result := range fleet {
-		numbers[result.Etcds] = true
+		fmt.Fprintf(out, " %s |", number(float64(result.Etcds)))
 	}
-
-	return slices.Sorted(maps.Keys(numbers))
-}
-
-// writeTables writes a table for each run of figures of the same phase.
-func writeTables(out *strings.Builder, fleet []Result, list []Figure) {
-	numbers := sizes(fleet)
-	phase := ""
-	for _, figure := range list {
-		if figure.Phase != phase {
-			phase = figure.Phase
-			fmt.Fprintf(out, "\n| %s |", capitalize(phase))
-			for _, number := range numbers {
-				fmt.Fprintf(out, " %s |", Number(float64(number)))
-			}
-			fmt.Fprintf(out, " exponent |\n|---|%s---|\n", strings.Repeat("---|", len(numbers)))
-		}
-		fmt.Fprintf(out, "| %s |", figure.Label())
-		for _, number := range numbers {
-			value, measured := figure.Values[number]
+	fmt.Fprintf(out, " exponent |\n|---|%s---|\n", strings.Repeat("---|", len(fleet)))
+	for _, row := range phase.figures() {
+		fmt.Fprintf(out, "| %s |", row.label)
+		values := map[int]float64{}
+		for _, result := range fleet {
+			value, measured := result.value(phase.Name, row.label)
 			if !measured {
 				fmt.Fprint(out, " |")
-			} else {
-				fmt.Fprintf(out, " %s |", Number(value))
+
+				continue
 			}
+			values[result.Etcds] = value
+			fmt.Fprintf(out, " %s |", number(value))
 		}
-		fmt.Fprintf(out, " %s |\n", exponentText(figure))
+		fmt.Fprintf(out, " %s |\n", exponent(values))
 	}
 }
 
-// exponentText is the exponent as text. Empty: it is not known.
-func exponentText(figure Figure) string {
-	exponent, known := figure.Exponent()
-	if !known {
+// value returns a figure of a phase. It returns false if it was not measured.
+func (r Result) value(phase, label string) (float64, bool) {
+	for _, p := range r.Phases {
+		for _, f := range p.figures() {
+			if p.Name == phase && f.label == label {
+				return f.value, true
+			}
+		}
+	}
+
+	return 0, false
+}
+
+// exponent returns the exponent of the power of the number of Etcds that fits the values best. It is 1 for a linear figure, and 0 for a
+// constant one. Empty: fewer than two values are above 0. It is the slope of the regression line in logarithmic scales.
+func exponent(values map[int]float64) string {
+	var n, sumX, sumY, sumXX, sumXY float64
+	for etcds, value := range values {
+		if value > 0 {
+			x, y := math.Log(float64(etcds)), math.Log(value)
+			n, sumX, sumY, sumXX, sumXY = n+1, sumX+x, sumY+y, sumXX+x*x, sumXY+x*y
+		}
+	}
+	if n < 2 {
 		return ""
 	}
 
-	return strconv.FormatFloat(exponent, 'f', 2, 64)
+	return strconv.FormatFloat((n*sumXY-sumX*sumY)/(n*sumXX-sumX*sumX), 'f', 2, 64)
 }
 
-func capitalize(text string) string {
-	if text == "" {
-		return text
+// number returns a number with three significant digits. It separates thousands with commas.
+func number(value float64) string {
+	decimals := 0
+	if value != 0 {
+		decimals = max(0, 2-int(math.Floor(math.Log10(math.Abs(value)))))
 	}
-
-	return strings.ToUpper(text[:1]) + text[1:]
-}
-
-// Number returns a number with three significant digits. It separates thousands with commas.
-func Number(value float64) string {
-	if value == 0 || math.IsNaN(value) || math.IsInf(value, 0) {
-		return strconv.FormatFloat(value, 'f', 0, 64)
-	}
-	decimals := max(0, 2-int(math.Floor(math.Log10(math.Abs(value)))))
-	text := strconv.FormatFloat(value, 'f', decimals, 64)
-	whole, fraction, found := strings.Cut(text, ".")
-	for i := len(whole) - 3; i > 0 && whole[i-1] != '-'; i -= 3 {
+	whole, fraction, _ := strings.Cut(strconv.FormatFloat(value, 'f', decimals, 64), ".")
+	for i := len(whole) - 3; i > 0; i -= 3 {
 		whole = whole[:i] + "," + whole[i:]
 	}
-	fraction = strings.TrimRight(fraction, "0")
-	if !found || fraction == "" {
+	if fraction = strings.TrimRight(fraction, "0"); fraction == "" {
 		return whole
 	}
 

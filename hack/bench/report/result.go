@@ -2,14 +2,18 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// Package report turns the results of measurements into a Markdown page and an HTML page. It is pure: it reads and writes no files.
+// Package report defines the result of a measurement, and turns results into a Markdown page.
+//
+// What may not live here: files, processes and clusters.
 package report
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 )
+
+// OperatorClient is the name of the operator among the clients and the processes.
+const OperatorClient = "operator"
 
 // Result is what one run measured with one number of Etcds. It is stored as JSON.
 type Result struct {
@@ -35,8 +39,8 @@ type Phase struct {
 	Durations []Duration `json:"durations,omitempty"`
 	// Requests are the requests that the API server completed.
 	Requests []Requests `json:"requests,omitempty"`
-	// CPU is the CPU time of each process.
-	CPU []CPU `json:"cpu,omitempty"`
+	// CPU is the CPU time of each process in user and kernel mode, in seconds.
+	CPU map[string]float64 `json:"cpu,omitempty"`
 	// Operator is the state of the operator at the end.
 	Operator Operator `json:"operator"`
 }
@@ -63,14 +67,6 @@ type Requests struct {
 	Count int `json:"count"`
 }
 
-// CPU is the CPU time of a process.
-type CPU struct {
-	// Process is the name of the process.
-	Process string `json:"process"`
-	// Seconds is the CPU time in user and kernel mode.
-	Seconds float64 `json:"seconds"`
-}
-
 // Operator is the state of the operator's process.
 type Operator struct {
 	// ResidentBytes is the resident memory.
@@ -86,6 +82,9 @@ func (r Requests) IsWrite() bool {
 	return !strings.HasSuffix(r.Resource, "reviews") && slices.Contains([]string{"create", "update", "patch", "delete", "deletecollection"}, r.Verb)
 }
 
+// IsOperatorWrite returns whether the operator changed objects, except for its own Leases.
+func (r Requests) IsOperatorWrite() bool { return r.Client == OperatorClient && r.IsWrite() && !r.Own }
+
 // SumRequests adds up the requests of the phase for which matches returns true.
 func (p Phase) SumRequests(matches func(Requests) bool) int {
 	sum := 0
@@ -96,22 +95,4 @@ func (p Phase) SumRequests(matches func(Requests) bool) int {
 	}
 
 	return sum
-}
-
-// CPUOf returns the CPU seconds of a process. 0: not measured.
-func (p Phase) CPUOf(process string) float64 {
-	for _, cpu := range p.CPU {
-		if cpu.Process == process {
-			return cpu.Seconds
-		}
-	}
-
-	return 0
-}
-
-// Sort orders results by their fleet and number of Etcds.
-func Sort(results []Result) {
-	slices.SortStableFunc(results, func(a, b Result) int {
-		return cmp.Or(cmp.Compare(a.Fleet, b.Fleet), cmp.Compare(a.Etcds, b.Etcds))
-	})
 }

@@ -6,6 +6,7 @@ package run
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -14,7 +15,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -33,7 +34,7 @@ const (
 	operatorNamespace = "extension-etcd-druid"
 	// operatorUser is the user of the operator at the API server.
 	operatorUser = "system:serviceaccount:" + operatorNamespace + ":" + operatorName
-	// tokenSeconds is the validity of the tokens of a run.
+	// tokenSeconds is the validity of the token of a run.
 	tokenSeconds = 12 * 60 * 60
 )
 
@@ -59,7 +60,7 @@ var values = map[string]any{
 // installChart applies the objects of the operator's chart, and returns the content of its configuration file. Their kinds depend on each
 // other: those that fail are applied again.
 func installChart(ctx context.Context, c client.Client) (string, error) {
-	if err := ignoreExisting(c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: operatorNamespace}})); err != nil {
+	if err := c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: operatorNamespace}}); err != nil {
 		return "", fmt.Errorf("creating the namespace of the operator: %w", err)
 	}
 	rendered, err := chartrenderer.NewWithServerVersion(&version.Info{GitVersion: "v1.36.0"}).
@@ -88,24 +89,28 @@ func installChart(ctx context.Context, c client.Client) (string, error) {
 		}
 	}
 
-	return config, awaitPermissions(ctx, c)
+	return config, errors.Join(allowProfiles(ctx, c), awaitPermissions(ctx, c))
 }
 
+// allowProfiles lets the operator read profiles. The benchmark reads them with its token.
+func allowProfiles(ctx context.Context, c client.Client) error {
+	return c.Create(ctx, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "bench-profiles"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "extensions.gardener.cloud:" + operatorName + ":profiling"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: operatorNamespace, Name: operatorName}},
+	})
+}
+
+// apply applies an object. It waits until the API server serves its kind.
 func apply(ctx context.Context, c client.Client, object *unstructured.Unstructured) error {
-	var last error
-	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
-		last = c.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.ForceOwnership, client.FieldOwner("helm"))
-		if meta.IsNoMatchError(last) {
+	return wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
+		err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.ForceOwnership, client.FieldOwner("helm"))
+		if meta.IsNoMatchError(err) {
 			return false, nil
 		}
 
-		return last == nil, last
+		return err == nil, err
 	})
-	if err != nil && last != nil {
-		return last
-	}
-
-	return err
 }
 
 // awaitPermissions waits until the API server applies the role of the operator.
@@ -121,21 +126,13 @@ func awaitPermissions(ctx context.Context, c client.Client) error {
 	})
 }
 
-// tokenOf returns a token of a ServiceAccount.
-func tokenOf(ctx context.Context, c client.Client, name string) (string, error) {
+// tokenOfOperator returns a token of the ServiceAccount of the operator.
+func tokenOfOperator(ctx context.Context, c client.Client) (string, error) {
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(tokenSeconds))}}
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: name}}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: operatorName}}
 	if err := c.SubResource("token").Create(ctx, account, request); err != nil {
-		return "", fmt.Errorf("creating a token of ServiceAccount %s: %w", name, err)
+		return "", fmt.Errorf("creating a token of the operator: %w", err)
 	}
 
 	return request.Status.Token, nil
-}
-
-func ignoreExisting(err error) error {
-	if apierrors.IsAlreadyExists(err) {
-		return nil
-	}
-
-	return err
 }

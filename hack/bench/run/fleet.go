@@ -6,6 +6,7 @@ package run
 
 import (
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -32,16 +33,6 @@ const (
 
 // namespaceOf is the namespace of the Etcds with the index. Each control plane of a shoot has two Etcds, main and events.
 func namespaceOf(index int) string { return fmt.Sprintf("shoot--bench--%05d", index/2) }
-
-// namespaces are the namespaces of the first count Etcds.
-func namespaces(count int) []*corev1.Namespace {
-	var list []*corev1.Namespace
-	for index := 0; index < count; index += 2 {
-		list = append(list, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespaceOf(index)}})
-	}
-
-	return list
-}
 
 // backupSecretIn returns the credentials of the backup store. No real store has them.
 func backupSecretIn(namespace string) *corev1.Secret {
@@ -95,24 +86,29 @@ func isReady(etcd *druidv1alpha1.Etcd) bool {
 	return false
 }
 
-// nodeName is the name of the simulated node with the number.
-func nodeName(number int) string { return fmt.Sprintf("node-%03d", number) }
+const (
+	// kwokAnnotation selects the nodes that KWOK simulates.
+	kwokAnnotation = "kwok.x-k8s.io/node"
+	// membersOfNode is the number of members on a node.
+	membersOfNode = 100
+)
 
-// kwokAnnotation selects the nodes that KWOK simulates.
-const kwokAnnotation = "kwok.x-k8s.io/node"
-
-// nodeOf returns a simulated node. prefix contains the first two numbers of all addresses of pods. A node has at most 254 pods.
-func nodeOf(number int, prefix string) *corev1.Node {
+// nodeOf returns a simulated node. podCIDR contains the addresses of all pods, and has 16 bits. Each node has 254 of them. The numbers of
+// nodes begin with 1: node 0 would have the first addresses.
+func nodeOf(number int, podCIDR string) *corev1.Node {
+	parts := strings.SplitN(podCIDR, ".", 3)
+	network := fmt.Sprintf("%s.%s.%d.0/24", parts[0], parts[1], number)
+	name := fmt.Sprintf("node-%03d", number)
 	capacity := corev1.ResourceList{
 		corev1.ResourceCPU: resource.MustParse("1000"), corev1.ResourceMemory: resource.MustParse("4Ti"), corev1.ResourcePods: resource.MustParse("200"),
 	}
 
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: nodeName(number), Annotations: map[string]string{kwokAnnotation: "fake"},
-			Labels: map[string]string{corev1.LabelHostname: nodeName(number), corev1.LabelTopologyZone: fmt.Sprintf("zone-%d", number%3), corev1.LabelTopologyRegion: "bench"},
+			Name: name, Annotations: map[string]string{kwokAnnotation: "fake"},
+			Labels: map[string]string{corev1.LabelHostname: name, corev1.LabelTopologyZone: fmt.Sprintf("zone-%d", number%3), corev1.LabelTopologyRegion: "bench"},
 		},
-		Spec:   corev1.NodeSpec{PodCIDR: fmt.Sprintf("%s.%d.0/24", prefix, number), PodCIDRs: []string{fmt.Sprintf("%s.%d.0/24", prefix, number)}},
+		Spec:   corev1.NodeSpec{PodCIDR: network, PodCIDRs: []string{network}},
 		Status: corev1.NodeStatus{Capacity: capacity, Allocatable: capacity},
 	}
 }

@@ -6,14 +6,12 @@ package run
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -21,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gardener/gardener-extension-etcd-druid/hack/bench/measure"
 	"github.com/gardener/gardener-extension-etcd-druid/hack/bench/report"
@@ -35,21 +34,29 @@ const (
 // operator is the process of the operator.
 type operator struct {
 	program, dir string
-	// profileToken is a token of a user who may read profiles.
-	profileToken string
+	// token is that of the operator's ServiceAccount.
+	token string
 
 	// fail is called if the process ends without a call of stop.
 	fail func(error)
 
-	command *exec.Cmd
-	ended   chan struct{}
-	stops   atomic.Bool
+	// pid is the ID of the process. stop ends it as the kubelet does. Without a process, stop does nothing.
+	pid  int
+	stop func()
 }
 
-// writeFiles writes the configuration and the kubeconfig of the operator.
-func (o *operator) writeFiles(config string, cluster *rest.Config, token string) error {
-	if err := os.WriteFile(o.file("config.yaml"), []byte(config), 0o600); err != nil {
-		return fmt.Errorf("writing the configuration of the operator: %w", err)
+// newOperator returns the process of the operator, which does not run yet. It writes the configuration and the kubeconfig of the operator.
+func newOperator(ctx context.Context, c client.Client, cluster *rest.Config, o Options, config string, fail func(error)) (*operator, error) {
+	token, err := tokenOfOperator(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	process := &operator{program: o.Operator, dir: o.Dir, token: token, fail: fail, stop: func() {}}
+	if err := os.WriteFile(process.file("config.yaml"), []byte(config), 0o600); err != nil {
+		return nil, fmt.Errorf("writing the configuration of the operator: %w", err)
+	}
+	if err := rest.LoadTLSFiles(cluster); err != nil {
+		return nil, fmt.Errorf("reading the CA of the cluster: %w", err)
 	}
 	kubeconfig := clientcmdapi.NewConfig()
 	kubeconfig.Clusters["bench"] = &clientcmdapi.Cluster{Server: cluster.Host, CertificateAuthorityData: cluster.CAData}
@@ -57,7 +64,7 @@ func (o *operator) writeFiles(config string, cluster *rest.Config, token string)
 	kubeconfig.Contexts["bench"] = &clientcmdapi.Context{Cluster: "bench", AuthInfo: "bench"}
 	kubeconfig.CurrentContext = "bench"
 
-	return clientcmd.WriteToFile(*kubeconfig, o.file("operator.kubeconfig"))
+	return process, clientcmd.WriteToFile(*kubeconfig, process.file("operator.kubeconfig"))
 }
 
 func (o *operator) file(name string) string { return filepath.Join(o.dir, name) }
@@ -69,23 +76,29 @@ func (o *operator) start(ctx context.Context) error {
 		return fmt.Errorf("opening the log of the operator: %w", err)
 	}
 	defer func() { _ = log.Close() }()
-	o.command = exec.Command(o.program, "--config="+o.file("config.yaml"), "--kubeconfig="+o.file("operator.kubeconfig")) // #nosec G204 -- the program of the user
-	o.command.Env = append(os.Environ(), "LEADER_ELECTION_NAMESPACE="+operatorNamespace, "GOMEMLIMIT=1GiB")
-	o.command.Stdout, o.command.Stderr = log, log
-	o.command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := o.command.Start(); err != nil {
+	running, stop := context.WithCancel(context.Background())
+	command := exec.CommandContext(running, o.program, "--config="+o.file("config.yaml"), "--kubeconfig="+o.file("operator.kubeconfig")) // #nosec G204 -- the program of the user
+	command.Env = append(os.Environ(), "LEADER_ELECTION_NAMESPACE="+operatorNamespace, "GOMEMLIMIT=1GiB")
+	command.Stdout, command.Stderr = log, log
+	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	command.Cancel = func() error { return command.Process.Signal(syscall.SIGTERM) }
+	command.WaitDelay = 30 * time.Second
+	if err := command.Start(); err != nil {
+		stop()
+
 		return fmt.Errorf("starting the operator: %w", err)
 	}
 	ended := make(chan struct{})
-	o.ended = ended
-	o.stops.Store(false)
-	command := o.command
+	o.pid, o.stop = command.Process.Pid, func() {
+		stop()
+		<-ended
+	}
 	go func() {
 		err := command.Wait()
-		close(ended)
-		if !o.stops.Load() {
+		if running.Err() == nil {
 			o.fail(fmt.Errorf("the operator has ended: %w; see %s", err, o.file("operator.log")))
 		}
+		close(ended)
 	}()
 
 	return wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, 5*time.Minute, true, func(ctx context.Context) (bool, error) {
@@ -98,35 +111,13 @@ func (o *operator) start(ctx context.Context) error {
 	})
 }
 
-// stop ends the operator as the kubelet does.
-func (o *operator) stop() error {
-	if o.command == nil {
-		return nil
-	}
-	o.stops.Store(true)
-	if err := o.command.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return fmt.Errorf("stopping the operator: %w", err)
-	}
-	select {
-	case <-o.ended:
-	case <-time.After(30 * time.Second):
-		_ = o.command.Process.Kill()
-		<-o.ended
-	}
-	o.command = nil
-
-	return nil
-}
-
-func (o *operator) pid() int { return o.command.Process.Pid }
-
 // get requests a path of the operator.
 func (o *operator) get(ctx context.Context, port int, path string) (io.ReadCloser, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d%s", port, path), nil)
 	if err != nil {
 		return nil, err
 	}
-	request.Header.Set("Authorization", "Bearer "+o.profileToken)
+	request.Header.Set("Authorization", "Bearer "+o.token)
 	response, err := http.DefaultClient.Do(request) // #nosec G704 -- the loopback interface
 	if err != nil {
 		return nil, err
@@ -140,14 +131,15 @@ func (o *operator) get(ctx context.Context, port int, path string) (io.ReadClose
 	return response.Body, nil
 }
 
-func (o *operator) metrics(ctx context.Context) (measure.Metrics, error) {
+// metrics returns the sum of the samples of each metric.
+func (o *operator) metrics(ctx context.Context, names ...string) (map[string]float64, error) {
 	body, err := o.get(ctx, metricsPort, "/metrics")
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = body.Close() }()
 
-	return measure.ParseMetrics(body)
+	return measure.SumMetrics(body, names...)
 }
 
 // state measures the memory and the goroutines. A heap profile collects garbage first.
@@ -155,16 +147,17 @@ func (o *operator) state(ctx context.Context, profile string) (report.Operator, 
 	if err := o.profile(ctx, "/debug/pprof/heap?gc=1", profile); err != nil {
 		return report.Operator{}, err
 	}
-	metrics, err := o.metrics(ctx)
+	const heap, goroutines = "go_memstats_heap_alloc_bytes", "go_goroutines"
+	metrics, err := o.metrics(ctx, heap, goroutines)
 	if err != nil {
 		return report.Operator{}, err
 	}
-	resident, err := measure.ResidentBytes(o.pid())
+	process, err := measure.Process(o.pid)
 	if err != nil {
 		return report.Operator{}, err
 	}
 
-	return report.Operator{ResidentBytes: resident, HeapBytes: int64(metrics["go_memstats_heap_alloc_bytes"]), Goroutines: int64(metrics["go_goroutines"])}, nil
+	return report.Operator{ResidentBytes: int64(process.ResidentMemory()), HeapBytes: int64(metrics[heap]), Goroutines: int64(metrics[goroutines])}, nil
 }
 
 // profile writes a profile to a file.
@@ -186,10 +179,7 @@ func (o *operator) profile(ctx context.Context, path, file string) error {
 
 // isBusy returns whether requests for reconciliations wait or are executed.
 func (o *operator) isBusy(ctx context.Context) (bool, error) {
-	metrics, err := o.metrics(ctx)
-	if err != nil {
-		return false, err
-	}
+	metrics, err := o.metrics(ctx, "workqueue_depth", "controller_runtime_active_workers")
 
-	return metrics.Sum("workqueue_depth") > 0 || metrics.Sum("controller_runtime_active_workers") > 0, nil
+	return metrics["workqueue_depth"]+metrics["controller_runtime_active_workers"] > 0, err
 }

@@ -6,17 +6,23 @@ package run
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"maps"
-	"slices"
+	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/gardener/gardener-extension-etcd-druid/hack/bench/measure"
 	"github.com/gardener/gardener-extension-etcd-druid/hack/bench/report"
 )
 
-// maxProfile is the longest CPU profile.
-const maxProfile = 60 * time.Second
+const (
+	// changesProfile is the length of the CPU profiles of the creation and of the changes.
+	changesProfile = 60 * time.Second
+	// maxQuietWait limits the wait until the operator writes nothing.
+	maxQuietWait = 3 * time.Minute
+)
 
 // clock is the time of a phase.
 type clock struct{ start time.Time }
@@ -42,12 +48,12 @@ type measurement struct {
 // measurements are all phases in their order.
 func (r *runner) measurements() []measurement {
 	list := []measurement{
-		{"creation", maxProfile, r.create},
+		{"creation", changesProfile, r.create},
 		{phaseIdle, r.Idle, r.idle},
 		{phaseIdleWithLoad, r.Idle, r.idleWithLoad},
 		{phaseRestart, 0, r.restart}, // begins a profile after the start
 		{"single changes", 0, r.changeSome},
-		{"one changed label of all", maxProfile, r.changeAll},
+		{"one changed label of all", changesProfile, r.changeAll},
 	}
 	if r.NodeLoss {
 		list = append(list, measurement{"loss of a node", 0, r.loseNode})
@@ -58,17 +64,18 @@ func (r *runner) measurements() []measurement {
 
 // phases measures all phases.
 func (r *runner) phases(ctx context.Context) error {
-	if err := r.operator.start(ctx); err != nil {
-		return err
-	}
-	if err := r.prepareNamespaces(ctx); err != nil {
-		return err
+	for _, prepare := range []func(context.Context) error{r.createNodes, r.operator.start, r.prepareNamespaces} {
+		if err := prepare(ctx); err != nil {
+			return errors.Join(err, context.Cause(ctx))
+		}
 	}
 	for _, m := range r.measurements() {
 		r.Log.Info("Phase begins", "phase", m.name)
-		if err := r.phase(ctx, m); err != nil {
+		phase, err := r.phase(ctx, m)
+		if err != nil {
 			return fmt.Errorf("phase %q: %w", m.name, err)
 		}
+		r.result.Phases = append(r.result.Phases, phase)
 	}
 
 	return nil
@@ -80,7 +87,7 @@ func CheckIdle(result report.Result) error {
 		if phase.Name != phaseIdle && phase.Name != phaseIdleWithLoad {
 			continue
 		}
-		if writes := phase.SumRequests(isOperatorWrite); writes > 0 {
+		if writes := phase.SumRequests(report.Requests.IsOperatorWrite); writes > 0 {
 			return fmt.Errorf("the operator has sent %d writes in the phase %q", writes, phase.Name)
 		}
 	}
@@ -88,69 +95,58 @@ func CheckIdle(result report.Result) error {
 	return nil
 }
 
-// isOperatorWrite returns whether the operator changed objects, except for its own Leases.
-func isOperatorWrite(q report.Requests) bool {
-	return q.Client == report.OperatorClient && q.IsWrite() && !q.Own
-}
-
-// phase measures one phase. It then waits until the operator writes nothing more, so that no work is left for the next phase.
-func (r *runner) phase(ctx context.Context, m measurement) error {
+// phase measures one phase.
+func (r *runner) phase(ctx context.Context, m measurement) (report.Phase, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, r.Timeout, fmt.Errorf("the phase took more than %s", r.Timeout))
 	defer cancel()
-	pids, err := measure.Processes(r.Pids)
+	phase := report.Phase{Name: m.name}
+	if err := r.audit.Reset(); err != nil {
+		return phase, err
+	}
+	before, err := r.cpu()
 	if err != nil {
-		return err
+		return phase, err
 	}
-	if err := r.audit.Skip(); err != nil {
-		return err
-	}
-	r.requests = nil
-	pid := r.operator.pid()
-	before := cpuOf(pids)
-	operatorBefore, err := measure.CPUSeconds(pid)
-	if err != nil {
-		return err
-	}
+	pid := r.operator.pid
 	finished := r.startProfile(ctx, m.name, m.profile)
 	now := clock{start: time.Now()}
-	durations, err := m.measure(ctx, now)
-	if err != nil {
-		return err
+	if phase.Durations, err = m.measure(ctx, now); err != nil {
+		return phase, errors.Join(err, context.Cause(ctx))
 	}
-	result := report.Phase{Name: m.name, Seconds: time.Since(now.start).Seconds(), Durations: durations}
-	if err := r.count(); err != nil {
-		return err
+	phase.Seconds = time.Since(now.start).Seconds()
+	if phase.Requests, err = r.audit.Requests(); err != nil {
+		return phase, err
 	}
-	if result.Requests = r.requests; r.operator.pid() != pid { // the phase has restarted the operator
-		operatorBefore = 0
+	if phase.CPU, err = r.cpu(); err != nil {
+		return phase, err
 	}
-	operatorAfter, err := measure.CPUSeconds(r.operator.pid())
-	if err != nil {
-		return err
+	if r.operator.pid != pid { // the phase has restarted the operator
+		before[report.OperatorClient] = 0
 	}
-	result.CPU = append(result.CPU, report.CPU{Process: report.OperatorClient, Seconds: operatorAfter - operatorBefore})
-	after := cpuOf(pids)
-	for _, process := range slices.Sorted(maps.Keys(after)) {
-		result.CPU = append(result.CPU, report.CPU{Process: process, Seconds: after[process] - before[process]})
+	for process := range phase.CPU {
+		phase.CPU[process] -= before[process]
 	}
-	if result.Operator, err = r.operator.state(ctx, fileName(m.name)+".heap.prof"); err != nil {
-		return err
-	}
-	r.result.Phases = append(r.result.Phases, result)
+	phase.Operator, err = r.operator.state(ctx, fileName(m.name)+".heap.prof")
 	<-finished
 
-	return nil
+	return phase, err
 }
 
-func cpuOf(pids map[string]int) map[string]float64 {
+// cpu returns the CPU seconds of each process that runs, until now.
+func (r *runner) cpu() (map[string]float64, error) {
+	pids, err := measure.Processes(r.Pids)
+	if err != nil {
+		return nil, err
+	}
+	pids[report.OperatorClient] = r.operator.pid
 	seconds := map[string]float64{}
 	for name, pid := range pids {
-		if used, err := measure.CPUSeconds(pid); err == nil {
-			seconds[name] = used
+		if process, err := measure.Process(pid); err == nil {
+			seconds[name] = process.CPUTime()
 		}
 	}
 
-	return seconds
+	return seconds, nil
 }
 
 // startProfile writes a CPU profile of the operator. The channel is closed when it was written.
@@ -172,63 +168,21 @@ func (r *runner) startProfile(ctx context.Context, name string, length time.Dura
 }
 
 // fileName is the name of a phase in names of files.
-func fileName(phase string) string {
-	name := []byte(phase)
-	for i := range name {
-		if name[i] == ' ' {
-			name[i] = '-'
+func fileName(phase string) string { return strings.ReplaceAll(phase, " ", "-") }
+
+// awaitNoWrites waits until the operator has written nothing for some time, so that no work is left for the next phase.
+func (r *runner) awaitNoWrites(ctx context.Context) error {
+	last, writes, deadline := time.Now(), -1, time.Now().Add(maxQuietWait)
+
+	return wait.PollUntilContextCancel(ctx, 200*time.Millisecond, true, func(context.Context) (bool, error) {
+		requests, err := r.audit.Requests()
+		if current := (report.Phase{Requests: requests}).SumRequests(report.Requests.IsOperatorWrite); current != writes {
+			last, writes = time.Now(), current
 		}
-	}
-
-	return string(name)
-}
-
-// count adds the requests since the last call to those of the phase.
-func (r *runner) count() error {
-	requests, err := r.audit.Next()
-	if err != nil {
-		return err
-	}
-	r.requests = measure.Merge(r.requests, requests)
-
-	return nil
-}
-
-// operatorWrites returns the number of writes of the operator in the phase until now.
-func (r *runner) operatorWrites() (int, error) {
-	if err := r.count(); err != nil {
-		return 0, err
-	}
-
-	return report.Phase{Requests: r.requests}.SumRequests(isOperatorWrite), nil
-}
-
-// awaitNoWrites waits until the operator has written nothing for some time, and returns the time of its last write.
-func (r *runner) awaitNoWrites(ctx context.Context) (time.Time, error) {
-	last, writes := time.Now(), -1
-	ticker := time.NewTicker(200 * time.Millisecond)
-	defer ticker.Stop()
-	for deadline := time.Now().Add(r.MaxQuietWait); ; {
-		now := time.Now()
-		current, err := r.operatorWrites()
-		if err != nil {
-			return time.Time{}, err
+		if last.After(deadline) {
+			r.Log.Info("The operator still writes", "waited", maxQuietWait)
 		}
-		if current != writes {
-			last, writes = now, current
-		}
-		if now.Sub(last) >= r.Quiet {
-			return last, nil
-		}
-		if now.After(deadline) {
-			r.Log.Info("The operator still writes", "waited", r.MaxQuietWait)
 
-			return now, nil
-		}
-		select {
-		case <-ctx.Done():
-			return time.Time{}, context.Cause(ctx)
-		case <-ticker.C:
-		}
-	}
+		return last.After(deadline) || time.Since(last) >= r.Quiet, err
+	})
 }

@@ -6,9 +6,7 @@ package run
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -16,25 +14,27 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/gardener/gardener-extension-etcd-druid/hack/bench/report"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
 // progress is what happened to an Etcd. A zero time means that it has not happened yet.
 type progress struct {
-	// begun is when the Etcd was created or changed last, and generation is its generation since then.
-	begun      time.Time
+	// generation is that of the Etcd since it was created or changed last.
 	generation int64
-	// managedResource is when the ManagedResource was created, or changed since begun. statefulSet is when the StatefulSet was created.
+	// managedResource is when the ManagedResource was created, or changed since then. statefulSet is when the StatefulSet was created.
 	managedResource, statefulSet time.Time
 	managedResourceGeneration    int64
-	// complete is when the generation was rolled out. unready is when a quorum was no longer healthy, and ready is when it was again.
-	complete, unready, ready time.Time
+	// complete is when the generation was rolled out.
+	complete time.Time
+	// isReady is true if a quorum is healthy, and unready is when it was no longer healthy.
+	isReady bool
+	unready time.Time
 }
 
 // tracker records the progress of all Etcds from watch events.
@@ -81,11 +81,9 @@ func (t *tracker) recordEtcd(etcd *druidv1alpha1.Etcd, now time.Time) {
 		if isComplete(etcd) && etcd.Generation >= p.generation && p.complete.IsZero() {
 			p.complete = now
 		}
-		switch isHealthy := isReady(etcd); {
-		case isHealthy && p.ready.IsZero():
-			p.ready = now
-		case !isHealthy && !p.ready.IsZero():
-			p.ready, p.unready = time.Time{}, now
+		wasReady := p.isReady
+		if p.isReady = isReady(etcd); wasReady && !p.isReady {
+			p.unready = now
 		}
 	})
 }
@@ -124,15 +122,15 @@ func (t *tracker) update(key client.ObjectKey, change func(*progress)) {
 }
 
 // begin records that an Etcd is created or changed now.
-func (t *tracker) begin(key client.ObjectKey, now time.Time) {
+func (t *tracker) begin(key client.ObjectKey) {
 	t.update(key, func(p *progress) {
-		p.begun, p.managedResource, p.complete = now, time.Time{}, time.Time{}
+		p.managedResource, p.complete = time.Time{}, time.Time{}
 		p.generation++
 	})
 }
 
-// times returns the time that get returns for each Etcd.
-func (t *tracker) times(keys []client.ObjectKey, get func(progress) time.Time) (happened []time.Time, missing int) {
+// last returns the last time that get returns for the Etcds, and the number of Etcds for which it returns none.
+func (t *tracker) last(keys []client.ObjectKey, get func(progress) time.Time) (last time.Time, missing int) {
 	t.lock.Lock()
 	defer t.lock.Unlock()
 	for _, key := range keys {
@@ -142,54 +140,25 @@ func (t *tracker) times(keys []client.ObjectKey, get func(progress) time.Time) (
 		}
 		if at.IsZero() {
 			missing++
-		} else {
-			happened = append(happened, at)
+		} else if at.After(last) {
+			last = at
 		}
 	}
 
-	return happened, missing
+	return last, missing
 }
 
 // await waits until get returns a time for all Etcds, and returns the last of them.
-func (t *tracker) await(ctx context.Context, what string, keys []client.ObjectKey, get func(progress) time.Time) (time.Time, error) {
-	ticker := time.NewTicker(20 * time.Millisecond)
-	defer ticker.Stop()
-	for {
-		happened, missing := t.times(keys, get)
-		if missing == 0 {
-			return slices.MaxFunc(happened, time.Time.Compare), nil
-		}
-		select {
-		case <-ctx.Done():
-			return time.Time{}, fmt.Errorf("waiting for %s: %d of %d Etcds are missing: %w", what, missing, len(keys), context.Cause(ctx))
-		case <-ticker.C:
-		}
+func (t *tracker) await(ctx context.Context, what string, keys []client.ObjectKey, get func(progress) time.Time) (last time.Time, err error) {
+	missing := 0
+	err = wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(context.Context) (bool, error) {
+		last, missing = t.last(keys, get)
+
+		return missing == 0, nil
+	})
+	if err != nil {
+		err = fmt.Errorf("waiting for %s: %d of %d Etcds are missing: %w", what, missing, len(keys), err)
 	}
-}
 
-// latencies returns the times from begun until get, sorted.
-func (t *tracker) latencies(keys []client.ObjectKey, get func(progress) time.Time) []time.Duration {
-	t.lock.Lock()
-	defer t.lock.Unlock()
-	var list []time.Duration
-	for _, key := range keys {
-		if p := t.etcds[key]; p != nil && !get(*p).IsZero() {
-			list = append(list, get(*p).Sub(p.begun))
-		}
-	}
-	slices.Sort(list)
-
-	return list
-}
-
-var errNoLatencies = errors.New("no latency was measured")
-
-// percentiles returns the median and the 99th percentile of sorted times.
-func percentiles(name string, sorted []time.Duration) ([]report.Duration, error) {
-	if len(sorted) == 0 {
-		return nil, errNoLatencies
-	}
-	at := func(percent int) float64 { return sorted[(len(sorted)-1)*percent/100].Seconds() }
-
-	return []report.Duration{{Name: name + ", median", Seconds: at(50)}, {Name: name + ", 99th percentile", Seconds: at(99)}}, nil
+	return last, err
 }

@@ -2,7 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-package measure
+package report
 
-// ParseCPU is parseCPU.
-var ParseCPU = parseCPU
+// Exponent is exponent, and Number is number.
+var (
+	Exponent = exponent
+	Number   = number
+)
