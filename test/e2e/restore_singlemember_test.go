@@ -25,8 +25,9 @@ import (
 )
 
 var _ = Describe("A single member", func() {
-	It("keeps data that is newer than the store, and without data is restored from the store with every key up to the last snapshot", gate, SpecPriority(10), framework.NeedsSeed("changes the directory of a volume"), framework.NeedsRestore("restores a snapshot"), func(ctx SpecContext) {
+	It("keeps data that is newer than the store, is restored from the store without data, and keeps its volume after a deletion", gate, SpecPriority(10), framework.NeedsSeed("changes the directory of a volume"), framework.NeedsRestore("restores a snapshot"), func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "restoration")
+		without := objectsIn(ctx, ns)
 		etcd := fixture.Etcd(fixture.WithName("main"), withLocalStore(ns))
 		ns.Create(ctx, etcd)
 		ns.EventuallyReady(ctx, etcd)
@@ -81,6 +82,20 @@ var _ = Describe("A single member", func() {
 		Eventually(func(g Gomega) {
 			g.Expect(max(lastRevision(ctx, ns, "main-full-snap"), lastRevision(ctx, ns, "main-delta-snap"))).To(BeNumerically(">=", after.Revision))
 		}).WithContext(ctx).WithTimeout(framework.ReadyTimeout).WithPolling(framework.PollInterval).Should(Succeed(), ns.State)
+
+		By("deleting the Etcd, of which only the volume remains")
+		claim := ns.Claim(ctx, etcd)
+		Expect(ns.Client.Delete(ctx, etcd)).To(Succeed())
+		Eventually(func() bool { return ns.IsGone(ctx, etcd) }).
+			WithContext(ctx).WithTimeout(framework.ReadyTimeout).WithPolling(framework.PollInterval).Should(BeTrue(), ns.State)
+		expectRemaining(ctx, ns, append(without, "PersistentVolumeClaim main-main-0")...)
+
+		By("creating the Etcd again, with the volume")
+		etcd = fixture.Etcd(fixture.WithName("main"), withLocalStore(ns))
+		ns.Create(ctx, etcd)
+		ns.EventuallyReady(ctx, etcd)
+		Expect(ns.Claim(ctx, etcd).UID).To(Equal(claim.UID))
+		ns.NewWriteLog(etcd).ExpectContained(ctx, after.Written())
 	}, SpecTimeout(specTimeout))
 
 	It("without data is reported if the store was reset to an earlier state, until a user accepts the loss", Label("long"), framework.NeedsSeed("changes the directory of a volume"), framework.NeedsRestore("restores a snapshot"), func(ctx SpecContext) {
