@@ -5,6 +5,7 @@
 package wrapper
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -22,8 +23,10 @@ const (
 	commandName = "start-etcd"
 	// dataVolume is the mount path of the member's volume, in this container and in the sidecar.
 	dataVolume = "/var/etcd/data"
-	configFile = "etcd.conf.yaml"
-	usage      = `Usage: etcd-wrapper ` + commandName + ` [flags]
+	// VolumeVariable is the environment variable with which the tests of this package replace the mount path.
+	VolumeVariable = "ETCD_WRAPPER_TEST_VOLUME"
+	configFile     = "etcd.conf.yaml"
+	usage          = `Usage: etcd-wrapper ` + commandName + ` [flags]
 
 The command waits until etcd-backup-restore has initialized the data directory, fetches the configuration from it, and runs etcd.`
 )
@@ -51,7 +54,7 @@ type options struct {
 
 // Main runs the command with the arguments of the process, and ends the process.
 func Main[C any, E Member, K io.Closer](etcd Version[C, E, K]) {
-	os.Exit(Command[C, E, K]{Etcd: etcd, Volume: dataVolume, Period: time.Second}.Run(os.Args[1:]))
+	os.Exit(Command[C, E, K]{Etcd: etcd, Volume: cmp.Or(os.Getenv(VolumeVariable), dataVolume), Period: time.Second}.Run(os.Args[1:]))
 }
 
 // Run runs the command with the arguments until etcd ends, and returns the exit code of the process. A wrong flag ends the process.

@@ -21,7 +21,6 @@ import (
 
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/modules/etcd-wrapper/wrapper"
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/modules/etcd-wrapper/wrapper/sidecar"
-	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/modules/etcd-wrapper/wrapper/wrappertest"
 )
 
 // fakeConfig is the configuration of a fake version of etcd, as JSON.
@@ -129,20 +128,27 @@ func getFromFake(_ context.Context, client fakeClient, key string) error {
 	return nil
 }
 
-func TestMain(m *testing.M) { wrappertest.Main(m, fakeVersion()) }
+// TestMain runs the wrapper around the fake etcd if a test has started this process, and otherwise the tests.
+func TestMain(m *testing.M) {
+	if volume := os.Getenv(wrapper.VolumeVariable); volume != "" {
+		os.Exit(wrapper.Command[fakeConfig, fakeEtcd, fakeClient]{Etcd: fakeVersion(), Volume: volume, Period: period}.Run(os.Args[1:]))
+	}
+
+	os.Exit(m.Run())
+}
 
 // start starts a wrapper whose sidecar is initialized and has the configuration. Its data directory is the volume of the environment.
-func start(t *testing.T, config fakeConfig, args ...string) (*wrappertest.Environment, *wrappertest.Process) {
+func start(t *testing.T, config fakeConfig, args ...string) (*Environment, *Process) {
 	t.Helper()
 	t.Parallel()
 
-	e := wrappertest.NewEnvironment(t, sidecar.StatusSuccessful)
+	e := NewEnvironment(t, sidecar.StatusSuccessful)
 	e.WriteExitCode(t, "interrupt")
 
 	return e, startIn(t, e, config, args...)
 }
 
-func startIn(t *testing.T, e *wrappertest.Environment, config fakeConfig, args ...string) *wrappertest.Process {
+func startIn(t *testing.T, e *Environment, config fakeConfig, args ...string) *Process {
 	t.Helper()
 
 	config.Paths.Data = e.Volume
@@ -157,7 +163,7 @@ func startIn(t *testing.T, e *wrappertest.Environment, config fakeConfig, args .
 	return e.Start(t, e.Args(args...)...)
 }
 
-func wantExitCodeFile(t *testing.T, e *wrappertest.Environment, want string) {
+func wantExitCodeFile(t *testing.T, e *Environment, want string) {
 	t.Helper()
 
 	if got := e.ExitCodeFile(); got != want {
@@ -165,15 +171,15 @@ func wantExitCodeFile(t *testing.T, e *wrappertest.Environment, want string) {
 	}
 }
 
-func waitUntilReady(t *testing.T, e *wrappertest.Environment) {
+func waitUntilReady(t *testing.T, e *Environment) {
 	t.Helper()
-	wrappertest.Eventually(t, "/readyz returns 200", func() bool { return e.Ready(t) == http.StatusOK })
+	Eventually(t, "/readyz returns 200", func() bool { return e.Ready(t) == http.StatusOK })
 }
 
 // waitUntilRemoved waits until etcd has started. The fake is ready before.
-func waitUntilRemoved(t *testing.T, e *wrappertest.Environment) {
+func waitUntilRemoved(t *testing.T, e *Environment) {
 	t.Helper()
-	wrappertest.Eventually(t, "exit_code is removed", func() bool { return e.ExitCodeFile() == "" })
+	Eventually(t, "exit_code is removed", func() bool { return e.ExitCodeFile() == "" })
 }
 
 func TestUsageErrorsEndTheProcess(t *testing.T) {
@@ -189,7 +195,7 @@ func TestUsageErrorsEndTheProcess(t *testing.T) {
 		"bad value":       {[]string{"start-etcd", "--etcd-ready-timeout=1"}, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			wrappertest.NewEnvironment(t, sidecar.StatusNew).Start(t, test.args...).WantExit(test.code)
+			NewEnvironment(t, sidecar.StatusNew).Start(t, test.args...).WantExit(test.code)
 		})
 	}
 }
@@ -197,7 +203,7 @@ func TestUsageErrorsEndTheProcess(t *testing.T) {
 func TestMissingHomeIsAnError(t *testing.T) {
 	t.Parallel()
 
-	e := wrappertest.NewEnvironment(t, sidecar.StatusNew)
+	e := NewEnvironment(t, sidecar.StatusNew)
 	e.Home = ""
 	e.Start(t, e.Args()...).WantExit(1)
 
@@ -209,14 +215,14 @@ func TestMissingHomeIsAnError(t *testing.T) {
 func TestMissingBundleIsAnError(t *testing.T) {
 	t.Parallel()
 
-	e := wrappertest.NewEnvironment(t, sidecar.StatusNew)
+	e := NewEnvironment(t, sidecar.StatusNew)
 	e.Start(t, e.Args("--backup-restore-tls-enabled", "--backup-restore-ca-cert-bundle-path="+filepath.Join(e.Home, "ca.crt"))...).WantExit(1)
 }
 
 func TestBundleWithoutACertificatePollsForEver(t *testing.T) {
 	t.Parallel()
 
-	e := wrappertest.NewEnvironment(t, sidecar.StatusNew)
+	e := NewEnvironment(t, sidecar.StatusNew)
 	bundle := filepath.Join(e.Home, "ca.crt")
 
 	if err := os.WriteFile(bundle, []byte("no certificate"), 0o600); err != nil {
@@ -231,7 +237,7 @@ func TestBundleWithoutACertificatePollsForEver(t *testing.T) {
 func TestSignalDuringTheInitializationIsRecordedAndFails(t *testing.T) {
 	t.Parallel()
 
-	e := wrappertest.NewEnvironment(t, sidecar.StatusNew)
+	e := NewEnvironment(t, sidecar.StatusNew)
 	p := e.Start(t, e.Args()...)
 	p.WantOutput(sidecar.StatusNew, 1)
 
@@ -247,7 +253,7 @@ func TestSignalDuringTheInitializationIsRecordedAndFails(t *testing.T) {
 func TestConfigurationThatIsMissingFails(t *testing.T) {
 	t.Parallel()
 
-	e := wrappertest.NewEnvironment(t, sidecar.StatusSuccessful)
+	e := NewEnvironment(t, sidecar.StatusSuccessful)
 	e.Sidecar.Failures = 100
 	e.Start(t, e.Args()...).WantExit(1)
 	wantExitCodeFile(t, e, "")
@@ -310,7 +316,7 @@ func TestSecondSignalEndsTheProcess(t *testing.T) {
 	e, p := start(t, fakeConfig{Start: startWaits}, "--etcd-ready-timeout=1h")
 	waitUntilReady(t, e)
 	p.Signal(syscall.SIGTERM)
-	wrappertest.Eventually(t, "the signal is recorded", func() bool { return e.ExitCodeFile() == "terminated" })
+	Eventually(t, "the signal is recorded", func() bool { return e.ExitCodeFile() == "terminated" })
 	p.WantRunning()
 	p.Signal(syscall.SIGTERM)
 	p.WantExit(1)
@@ -334,7 +340,7 @@ func TestServerAndProbeStartBeforeEtcd(t *testing.T) {
 func TestUsedPortEndsTheProcessWithoutClosingEtcd(t *testing.T) {
 	t.Parallel()
 
-	e := wrappertest.NewEnvironment(t, sidecar.StatusSuccessful)
+	e := NewEnvironment(t, sidecar.StatusSuccessful)
 
 	listener, err := net.Listen("tcp", ":"+strconv.Itoa(e.WrapperPort))
 	if err != nil {
@@ -353,7 +359,7 @@ func TestUsedPortEndsTheProcessWithoutClosingEtcd(t *testing.T) {
 func TestFilesOfTheDataDirectoryGetMode0600(t *testing.T) {
 	t.Parallel()
 
-	e := wrappertest.NewEnvironment(t, sidecar.StatusSuccessful)
+	e := NewEnvironment(t, sidecar.StatusSuccessful)
 	old := filepath.Join(e.Volume, "member", "wal", "0.wal")
 
 	if err := os.MkdirAll(filepath.Dir(old), 0o755); err != nil {
@@ -366,7 +372,7 @@ func TestFilesOfTheDataDirectoryGetMode0600(t *testing.T) {
 
 	startIn(t, e, fakeConfig{})
 	waitUntilReady(t, e)
-	wrappertest.Eventually(t, "etcd has started", func() bool {
+	Eventually(t, "etcd has started", func() bool {
 		_, err := os.Stat(filepath.Join(e.Volume, startedFile))
 		return err == nil
 	})
@@ -382,19 +388,19 @@ func TestFilesOfTheDataDirectoryGetMode0600(t *testing.T) {
 func TestCertificatesAreReadOnce(t *testing.T) {
 	t.Parallel()
 
-	e := wrappertest.NewEnvironment(t, sidecar.StatusSuccessful)
-	ca := wrappertest.NewAuthority(t)
+	e := NewEnvironment(t, sidecar.StatusSuccessful)
+	ca := NewAuthority(t)
 	dir := t.TempDir()
 	cert, key := ca.Issue(t, dir)
-	first := wrappertest.Serial(t, cert, key)
+	first := Serial(t, cert, key)
 
 	p := startIn(t, e, fakeConfig{Paths: wrapper.Paths{Cert: cert, Key: key, CA: ca.File}}, "--etcd-client-cert-path="+cert, "--etcd-client-key-path="+key)
-	wrappertest.Eventually(t, "the wrapper serves", func() bool { return e.ServedSerial(t, ca) == first })
+	Eventually(t, "the wrapper serves", func() bool { return e.ServedSerial(t, ca) == first })
 	p.WantOutput("client certificate "+first, 1)
 
 	ca.Issue(t, dir)
 
-	if wrappertest.Serial(t, cert, key) == first {
+	if Serial(t, cert, key) == first {
 		t.Fatal("the certificate is the same")
 	}
 
@@ -408,14 +414,14 @@ func TestCertificatesAreReadOnce(t *testing.T) {
 func TestMissingClientCertificateIsAnError(t *testing.T) {
 	t.Parallel()
 
-	e := wrappertest.NewEnvironment(t, sidecar.StatusSuccessful)
-	ca := wrappertest.NewAuthority(t)
+	e := NewEnvironment(t, sidecar.StatusSuccessful)
+	ca := NewAuthority(t)
 	cert, key := ca.Issue(t, t.TempDir())
 	startIn(t, e, fakeConfig{Paths: wrapper.Paths{Cert: cert, Key: key, CA: ca.File}}).WantExit(1)
 }
 
 func TestServerWithoutCAUsesNoTLS(t *testing.T) {
-	ca := wrappertest.NewAuthority(t)
+	ca := NewAuthority(t)
 	cert, key := ca.Issue(t, t.TempDir())
 	e, p := start(t, fakeConfig{Paths: wrapper.Paths{Cert: cert, Key: key}})
 	waitUntilReady(t, e)

@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-package wrappertest
+package wrapper_test
 
 import (
 	"crypto/ecdsa"

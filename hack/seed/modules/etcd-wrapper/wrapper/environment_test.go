@@ -2,15 +2,14 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// Package wrappertest runs the wrapper as a process, next to a fake sidecar. The test binary is also the program of the process.
-package wrappertest
+package wrapper_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -27,25 +26,16 @@ import (
 )
 
 const (
-	// volumeVariable contains the volume of the wrapper that a test has started.
-	volumeVariable = "WRAPPERTEST_VOLUME"
-	period         = 10 * time.Millisecond
-	timeout        = 20 * time.Second
+	period  = 10 * time.Millisecond
+	timeout = 20 * time.Second
 )
-
-// Main runs the wrapper if a test has started this process, and otherwise the tests. TestMain calls it.
-func Main[C any, E wrapper.Member, K io.Closer](m *testing.M, etcd wrapper.Version[C, E, K]) {
-	if volume := os.Getenv(volumeVariable); volume != "" {
-		os.Exit(wrapper.Command[C, E, K]{Etcd: etcd, Volume: volume, Period: period}.Run(os.Args[1:]))
-	}
-
-	os.Exit(m.Run())
-}
 
 // Environment is the volume, the home directory, the sidecar and the ports of a wrapper.
 type Environment struct {
 	Volume, Home string
-	Sidecar      *sidecartest.Sidecar
+	// Program is the path of the wrapper. Empty means this process, as the wrapper around the fake etcd.
+	Program string
+	Sidecar *sidecartest.Sidecar
 	// WrapperPort, ClientPort and PeerPort are free ports on the loopback address.
 	WrapperPort, ClientPort, PeerPort int
 
@@ -99,13 +89,13 @@ type Process struct {
 func (e *Environment) Start(t *testing.T, args ...string) *Process {
 	t.Helper()
 
-	program, err := os.Executable()
+	fake, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	p := &Process{t: t, command: exec.Command(program, args...), done: make(chan struct{})}
-	p.command.Env = []string{volumeVariable + "=" + e.Volume, "HOME=" + e.Home}
+	p := &Process{t: t, command: exec.Command(cmp.Or(e.Program, fake), args...), done: make(chan struct{})}
+	p.command.Env = []string{wrapper.VolumeVariable + "=" + e.Volume, "HOME=" + e.Home}
 	p.command.Stdout, p.command.Stderr = p, p
 
 	if err := p.command.Start(); err != nil {

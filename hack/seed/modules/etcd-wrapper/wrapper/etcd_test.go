@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-package wrappertest
+package wrapper_test
 
 import (
 	"crypto/tls"
@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"syscall"
@@ -18,22 +20,40 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/modules/etcd-wrapper/wrapper/sidecar"
 )
 
-// Expected is what differs between versions of etcd.
-type Expected struct {
-	// Release is the full version of etcd, such as 3.4.34.
-	Release string
-	// LogLine matches a line of etcd's log.
-	LogLine *regexp.Regexp
+// TestEtcd tests the wrapper around each version of etcd.
+func TestEtcd(t *testing.T) {
+	t.Parallel()
+
+	for _, version := range []struct {
+		directory, release string
+		// logLine matches a line of etcd's log.
+		logLine *regexp.Regexp
+	}{
+		{"etcd34", "3.4.34", regexp.MustCompile(`(?m)^[0-9-]+ [0-9:.]+ I \| etcdserver: `)},
+		{"etcd35", "3.5.24", regexp.MustCompile(`(?m)^\{"level":"info","ts":"[^"]+","caller":"etcdserver/`)},
+	} {
+		t.Run(version.release, func(t *testing.T) {
+			t.Parallel()
+
+			m := etcdWrapper(filepath.Join(t.TempDir(), "etcd-wrapper"))
+			build := exec.CommandContext(t.Context(), "go", "build", "-o", string(m), ".")
+			build.Dir = filepath.Join("..", version.directory)
+
+			if output, err := build.CombinedOutput(); err != nil {
+				t.Fatalf("building %s: %v\n%s", version.directory, err, output)
+			}
+
+			t.Run("runs a member until a signal", func(t *testing.T) { m.testMember(t, version.release, version.logLine) })
+			t.Run("does not wait until a member has joined", m.testMemberWithoutQuorum)
+			t.Run("fails if etcd does not start", m.testUsedClientPort)
+			t.Run("exits with 0 if the member is removed", m.testRemovedMember)
+			t.Run("serves the first certificate while etcd serves the renewed one", m.testRenewedCertificate)
+		})
+	}
 }
 
-// TestEtcd tests the wrapper around a version of etcd. TestMain of the test binary must call Main.
-func TestEtcd(t *testing.T, expected Expected) {
-	t.Run("runs a member until a signal", func(t *testing.T) { testMember(t, expected) })
-	t.Run("does not wait until a member has joined", testMemberWithoutQuorum)
-	t.Run("fails if etcd does not start", testUsedClientPort)
-	t.Run("exits with 0 if the member is removed", testRemovedMember)
-	t.Run("serves the first certificate while etcd serves the renewed one", testRenewedCertificate)
-}
+// etcdWrapper is the path of a wrapper around a version of etcd.
+type etcdWrapper string
 
 // memberConfig returns the configuration of a member, followed by the lines. It contains a key that no version of etcd has, which etcd ignores.
 func (e *Environment) memberConfig(scheme string, lines ...string) string {
@@ -55,13 +75,13 @@ func (e *Environment) alone() string {
 	return fmt.Sprintf("name: etcd-0\ninitial-cluster: etcd-0=http://127.0.0.1:%d", e.PeerPort)
 }
 
-// startMember starts a wrapper whose sidecar is initialized, after a run that a signal ended.
-func startMember(t *testing.T, config func(*Environment) string, args ...string) (*Environment, *Process) {
+// start starts a wrapper whose sidecar is initialized, after a run that a signal ended.
+func (m etcdWrapper) start(t *testing.T, config func(*Environment) string, args ...string) (*Environment, *Process) {
 	t.Helper()
 	t.Parallel()
 
 	e := NewEnvironment(t, sidecar.StatusNew, sidecar.StatusSuccessful)
-	e.Sidecar.Config = config(e)
+	e.Program, e.Sidecar.Config = string(m), config(e)
 	e.WriteExitCode(t, "interrupt")
 
 	return e, e.Start(t, e.Args(args...)...)
@@ -69,13 +89,8 @@ func startMember(t *testing.T, config func(*Environment) string, args ...string)
 
 func single(e *Environment) string { return e.memberConfig("http", e.alone()) }
 
-func waitUntilReady(t *testing.T, e *Environment) {
-	t.Helper()
-	Eventually(t, "/readyz returns 200", func() bool { return e.Ready(t) == http.StatusOK })
-}
-
-func testMember(t *testing.T, expected Expected) {
-	e, p := startMember(t, single)
+func (m etcdWrapper) testMember(t *testing.T, release string, logLine *regexp.Regexp) {
+	e, p := m.start(t, single)
 	waitUntilReady(t, e)
 	p.WantOutput("timeout waiting for ReadyNotify signal, aborting start of etcd", 1)
 
@@ -86,12 +101,12 @@ func testMember(t *testing.T, expected Expected) {
 	var status struct{ Version string }
 	e.etcd(t, "/v3/maintenance/status", "{}", &status)
 
-	if status.Version != expected.Release {
-		t.Errorf("etcd has version %s, want %s", status.Version, expected.Release)
+	if status.Version != release {
+		t.Errorf("etcd has version %s, want %s", status.Version, release)
 	}
 
-	if !expected.LogLine.MatchString(p.Output()) {
-		t.Errorf("no line of the log matches %s", expected.LogLine)
+	if !logLine.MatchString(p.Output()) {
+		t.Errorf("no line of the log matches %s", logLine)
 	}
 
 	p.Signal(syscall.SIGTERM)
@@ -102,8 +117,8 @@ func testMember(t *testing.T, expected Expected) {
 	}
 }
 
-func testMemberWithoutQuorum(t *testing.T) {
-	e, p := startMember(t, func(e *Environment) string {
+func (m etcdWrapper) testMemberWithoutQuorum(t *testing.T) {
+	e, p := m.start(t, func(e *Environment) string {
 		return e.memberConfig("http", e.alone()+fmt.Sprintf(",etcd-1=http://127.0.0.1:%d,etcd-2=http://127.0.0.1:%d", freePort(t), freePort(t)))
 	})
 
@@ -122,8 +137,8 @@ func testMemberWithoutQuorum(t *testing.T) {
 	p.WantExit(1)
 }
 
-func testUsedClientPort(t *testing.T) {
-	e, p := startMember(t, func(e *Environment) string {
+func (m etcdWrapper) testUsedClientPort(t *testing.T) {
+	e, p := m.start(t, func(e *Environment) string {
 		listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", e.ClientPort))
 		if err != nil {
 			t.Fatal(err)
@@ -140,7 +155,7 @@ func testUsedClientPort(t *testing.T) {
 }
 
 // testRemovedMember removes one of two members, since etcd does not survive the removal of the last one.
-func testRemovedMember(t *testing.T) {
+func (m etcdWrapper) testRemovedMember(t *testing.T) {
 	t.Parallel()
 
 	var members [2]*Environment
@@ -154,6 +169,7 @@ func testRemovedMember(t *testing.T) {
 	var processes [2]*Process
 
 	for i, e := range members {
+		e.Program = string(m)
 		e.Sidecar.Config = e.memberConfig("http", cluster, "strict-reconfig-check: false", fmt.Sprintf("name: etcd-%d", i))
 		processes[i] = e.Start(t, e.Args()...)
 	}
@@ -179,12 +195,12 @@ func testRemovedMember(t *testing.T) {
 	}
 }
 
-func testRenewedCertificate(t *testing.T) {
+func (m etcdWrapper) testRenewedCertificate(t *testing.T) {
 	ca, dir := NewAuthority(t), t.TempDir()
 	cert, key := ca.Issue(t, dir)
 	first := Serial(t, cert, key)
 
-	e, _ := startMember(t, func(e *Environment) string {
+	e, _ := m.start(t, func(e *Environment) string {
 		return e.memberConfig("https", e.alone(), "client-transport-security:", "  cert-file: "+cert, "  key-file: "+key,
 			"  trusted-ca-file: "+ca.File, "  client-cert-auth: true")
 	}, "--etcd-client-cert-path="+cert, "--etcd-client-key-path="+key)
