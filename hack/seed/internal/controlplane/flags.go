@@ -43,7 +43,7 @@ func (m Manager) apiServerFlags(auditPolicy string) []string {
 		"--kubelet-client-certificate=" + pki("apiserver-kubelet-client.crt"),
 		"--kubelet-client-key=" + pki("apiserver-kubelet-client.key"),
 		"--kubelet-preferred-address-types=InternalIP",
-		"--service-account-key-file=" + pki("service-account.pub"),
+		"--service-account-key-file=" + pki("service-account.key"),
 		"--service-account-signing-key-file=" + pki("service-account.key"),
 		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
 		"--requestheader-client-ca-file=" + pki("front-proxy-ca.crt"),

@@ -5,15 +5,21 @@
 package pki_test
 
 import (
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/base64"
 	"encoding/pem"
 	"os"
 	"path/filepath"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/util/cert"
+	"k8s.io/client-go/util/keyutil"
 
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/pki"
 )
@@ -56,6 +62,7 @@ var _ = Describe("Ensure", func() {
 		config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(dir, "admin.kubeconfig"))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(config.Host).To(Equal("https://10.0.0.1:6443"))
+		Expect(rest.TLSConfigFor(config)).NotTo(BeNil())
 		Expect(config.CertData).To(Equal(content(filepath.Join(dir, "admin.crt"))))
 	})
 
@@ -85,11 +92,39 @@ var _ = Describe("Ensure", func() {
 		Expect(content(filepath.Join(dir, "admin.crt"))).To(Equal(admin))
 	})
 
-	It("starts over after an interrupted run", func() {
-		before := content(filepath.Join(dir, "ca.crt"))
-		Expect(os.Remove(filepath.Join(dir, "finished"))).To(Succeed())
+	It("completes the files after an interrupted run", func() {
+		authority := content(filepath.Join(dir, "ca.crt"))
+		Expect(os.Remove(filepath.Join(dir, "admin.crt"))).To(Succeed())
+		Expect(os.Remove(filepath.Join(dir, "admin.kubeconfig"))).To(Succeed())
 		Expect(pki.Ensure(dir, options)).To(Succeed())
-		Expect(content(filepath.Join(dir, "ca.crt"))).NotTo(Equal(before))
+		Expect(content(filepath.Join(dir, "ca.crt"))).To(Equal(authority))
+		Expect(content(filepath.Join(dir, "admin.kubeconfig"))).To(ContainSubstring(base64.StdEncoding.EncodeToString(content(filepath.Join(dir, "admin.crt")))))
+	})
+
+	It("issues certificates again that have expired, also those of a CA that has expired", func() {
+		admin := content(filepath.Join(dir, "admin.crt"))
+		key, err := keyutil.PrivateKeyFromFile(filepath.Join(dir, "ca.key"))
+		Expect(err).NotTo(HaveOccurred())
+		expired := read(filepath.Join(dir, "ca.crt"))
+		expired.NotAfter = time.Now().Add(-time.Minute)
+		der, err := x509.CreateCertificate(rand.Reader, expired, expired, expired.PublicKey, key)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(cert.WriteCert(filepath.Join(dir, "ca.crt"), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))).To(Succeed())
+		expired = read(filepath.Join(dir, "admin.crt"))
+		expired.NotAfter = time.Now().Add(-time.Minute)
+		der, err = x509.CreateCertificate(rand.Reader, expired, read(filepath.Join(dir, "ca.crt")), expired.PublicKey, key)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(cert.WriteCert(filepath.Join(dir, "admin.crt"), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))).To(Succeed())
+
+		Expect(pki.Ensure(dir, options)).To(Succeed())
+		Expect(read(filepath.Join(dir, "ca.crt")).NotAfter).To(BeTemporally(">", time.Now()))
+		Expect(read(filepath.Join(dir, "admin.crt")).NotAfter).To(BeTemporally(">", time.Now()))
+		Expect(content(filepath.Join(dir, "admin.crt"))).NotTo(Equal(admin))
+	})
+
+	It("issues a certificate again for another address of the API server", func() {
+		Expect(pki.Ensure(dir, pki.Options{Server: options.Server, ServerIPs: []string{"10.0.0.2"}, NodeIPs: options.NodeIPs})).To(Succeed())
+		Expect(read(filepath.Join(dir, "apiserver.crt")).VerifyHostname("10.0.0.2")).To(Succeed())
 	})
 })
 
