@@ -3,8 +3,7 @@
 export CGO_ENABLED = 0
 export GOFLAGS = -trimpath -buildvcs=false
 
-# With less garbage collection the Go compiler is faster and uses more memory. The seed removes the variable before it starts programs.
-SEED = GOGC=400 go run -C hack/seed .
+SEED = hack/seed/run.sh
 # Image archives or references that replace the seed's images. WRAPPER and SIDECAR are for etcd 3.4, the others for etcd 3.5.
 IMAGES = $(if $(WRAPPER),--wrapper='$(WRAPPER)') $(if $(SIDECAR),--sidecar='$(SIDECAR)') $(if $(WRAPPER_NEXT),--wrapper-next='$(WRAPPER_NEXT)') $(if $(SIDECAR_NEXT),--sidecar-next='$(SIDECAR_NEXT)')
 TEST = hack/testrun/run.sh

@@ -164,11 +164,10 @@ start_seed() {
 	limit_processes $((SECONDS - began))
 	seed up --volumes-in-memory ${WRAPPER:+"--wrapper=$WRAPPER"} ${SIDECAR:+"--sidecar=$SIDECAR"} \
 		${WRAPPER_NEXT:+"--wrapper-next=$WRAPPER_NEXT"} ${SIDECAR_NEXT:+"--sidecar-next=$SIDECAR_NEXT"} || failed "set-up: seed up" || return
-	seed object-store || failed "set-up: seed object-store" || return
+	seed test-images || failed "set-up: seed test-images" || return
 	exports=$(seed env) || failed "set-up: seed env" || return
 	eval "$exports"
 	echo "set-up took $((SECONDS - start)) seconds"
 }
 
-# GOGC reduces garbage collection in the Go compiler, as in the Makefile.
-seed() { GOGC=400 go run -C hack/seed . "$@"; }
+seed() { hack/seed/run.sh "$@"; }

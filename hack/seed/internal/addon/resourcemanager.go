@@ -12,8 +12,6 @@ import (
 	"os"
 	"path/filepath"
 
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/layout"
@@ -115,46 +113,39 @@ func resourceManagerWebhooks(authority []byte, port int) ([]byte, error) {
 		return nil, err
 	}
 
-	documents := bytes.SplitN(content, []byte("\n---\n"), 2)
+	var manifests [][]byte
 
-	var (
-		mutating   admissionregistrationv1.MutatingWebhookConfiguration
-		validating admissionregistrationv1.ValidatingWebhookConfiguration
-	)
-
-	for i, object := range []any{&mutating, &validating} {
-		if err := yaml.UnmarshalStrict(documents[i], object); err != nil {
+	for document := range bytes.SplitSeq(content, []byte("\n---\n")) {
+		var configuration struct {
+			APIVersion string           `json:"apiVersion"`
+			Kind       string           `json:"kind"`
+			Metadata   map[string]any   `json:"metadata"`
+			Webhooks   []map[string]any `json:"webhooks"`
+		}
+		if err := yaml.Unmarshal(document, &configuration); err != nil {
 			return nil, fmt.Errorf("reading the webhooks of gardener-resource-manager: %w", err)
 		}
+
+		delete(configuration.Metadata, "namespace") // the kinds are cluster-scoped
+
+		for _, webhook := range configuration.Webhooks {
+			service := webhook["clientConfig"].(map[string]any)["service"].(map[string]any)
+			webhook["clientConfig"] = map[string]any{"url": fmt.Sprintf("https://127.0.0.1:%d%s", port, service["path"]), "caBundle": authority}
+
+			if configuration.Kind == "ValidatingWebhookConfiguration" {
+				webhook["namespaceSelector"] = map[string]any{"matchExpressions": []any{map[string]any{"key": roleLabel, "operator": "Exists"}}}
+			}
+		}
+
+		manifest, err := yaml.Marshal(configuration)
+		if err != nil {
+			return nil, err
+		}
+
+		manifests = append(manifests, manifest)
 	}
 
-	for i := range mutating.Webhooks {
-		onLoopback(&mutating.Webhooks[i].ClientConfig, authority, port)
-	}
-
-	for i := range validating.Webhooks {
-		onLoopback(&validating.Webhooks[i].ClientConfig, authority, port)
-		validating.Webhooks[i].NamespaceSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
-			{Key: roleLabel, Operator: metav1.LabelSelectorOpExists},
-		}}
-	}
-
-	mutating.Namespace, validating.Namespace = "", "" // the kinds are cluster-scoped
-
-	first, err := yaml.Marshal(mutating)
-	if err != nil {
-		return nil, err
-	}
-
-	second, err := yaml.Marshal(validating)
-
-	return bytes.Join([][]byte{first, second}, []byte("---\n")), err
-}
-
-// onLoopback replaces the Service of a webhook by the address of gardener-resource-manager.
-func onLoopback(config *admissionregistrationv1.WebhookClientConfig, authority []byte, port int) {
-	url := fmt.Sprintf("https://127.0.0.1:%d%s", port, *config.Service.Path)
-	config.Service, config.URL, config.CABundle = nil, &url, authority
+	return bytes.Join(manifests, []byte("---\n")), nil
 }
 
 // missingResourceManager returns why gardener-resource-manager is not ready. Empty means that it is ready, and serves its webhooks.

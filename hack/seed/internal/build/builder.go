@@ -7,7 +7,6 @@ package build
 import (
 	"context"
 	"fmt"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -37,9 +36,58 @@ type Builder struct {
 	Out    *progress.Printer
 }
 
-// Ensure builds the named modules that the cache does not contain. Without names it builds all modules of the
-// catalogue. A module appears in the cache atomically, so that the cache never contains an interrupted build.
-func (b Builder) Ensure(ctx context.Context, names ...string) error {
+// Ensure builds the named modules that the cache does not contain, and then the commands of the checkout if operator is true. Without names
+// it builds all modules of the catalogue. A module appears in the cache atomically, so that the cache never contains an interrupted build.
+func (b Builder) Ensure(ctx context.Context, operator bool, names ...string) error {
+	missing, err := b.missing(names)
+	if err != nil {
+		return err
+	}
+
+	var steps plan
+
+	if len(missing) > 0 {
+		unlock, err := b.lock(ctx)
+		if err != nil {
+			return err
+		}
+		defer unlock()
+
+		// Another command may have built some of them while this one waited for the lock.
+		if missing, err = b.missing(names); err != nil {
+			return err
+		}
+
+		steps = b.plan(missing)
+	}
+
+	if operator {
+		steps[0] = append(steps[0], b.commands(b.Layout.Root, b.CommandDir())...)
+	}
+
+	if len(missing) > 0 {
+		b.Out.Println("%s; Go keeps each compiled package, so that an interrupted build continues", steps.describe(new(progressOf)))
+
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+
+		go b.count(ctx, steps)
+	}
+
+	return b.run(ctx, steps)
+}
+
+// Operator builds the operator, etcd-helper and kubectl-etcd of the checkout at root into the directory. Go's build cache decides what is
+// compiled.
+func (b Builder) Operator(ctx context.Context, root, dir string) error {
+	return b.run(ctx, plan{b.commands(root, dir)})
+}
+
+// CommandDir is the directory of the programs that are built from the checkout.
+func (b Builder) CommandDir() string { return filepath.Join(b.Layout.Cache, "bin", "operator") }
+
+// missing returns the named modules that the cache does not contain.
+func (b Builder) missing(names []string) ([]Module, error) {
 	var missing []Module
 
 	for _, m := range Catalogue() {
@@ -49,7 +97,7 @@ func (b Builder) Ensure(ctx context.Context, names ...string) error {
 
 		dir, err := b.dir(m)
 		if err != nil {
-			return err
+			return nil, err
 		}
 
 		if _, err := os.Stat(dir); err != nil {
@@ -57,108 +105,12 @@ func (b Builder) Ensure(ctx context.Context, names ...string) error {
 		}
 	}
 
-	if len(missing) == 0 {
-		return nil
-	}
-
-	unlock, err := b.lock(ctx)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-
-	for i, m := range missing {
-		if err := b.buildModule(ctx, i+1, len(missing), m); err != nil {
-			return err
-		}
-	}
-
-	return nil
-}
-
-// buildModule builds a module and prints a line before, after, and every half minute.
-func (b Builder) buildModule(ctx context.Context, index, count int, m Module) error {
-	start := time.Now()
-	what := fmt.Sprintf("[%d/%d] %s", index, count, m.Name)
-	b.Out.Println("%s: building %s", what, strings.Join(slices.Sorted(maps.Keys(m.Programs)), ", "))
-
-	if err := b.withProgress(what, func() error { return b.build(ctx, m) }); err != nil {
-		return err
-	}
-
-	b.Out.Println("%s: built in %s", what, progress.Round(time.Since(start)))
-
-	return nil
-}
-
-// withProgress calls work and prints a line every half minute until work returns.
-func (b Builder) withProgress(what string, work func() error) error {
-	start := time.Now()
-
-	ticker := time.NewTicker(30 * time.Second)
-	defer ticker.Stop()
-
-	done := make(chan error, 1)
-	go func() { done <- work() }()
-
-	for {
-		select {
-		case <-ticker.C:
-			b.Out.Println("%s: still building after %s", what, progress.Round(time.Since(start)))
-		case err := <-done:
-			return err
-		}
-	}
-}
-
-func (b Builder) build(ctx context.Context, m Module) error {
-	target, err := b.dir(m)
-	if err != nil {
-		return err
-	}
-
-	if _, err := os.Stat(target); err == nil {
-		return nil // another command built it while this one waited for the lock
-	}
-
-	temporary, err := os.MkdirTemp(filepath.Dir(target), unfinished+m.Name+"-")
-	if err != nil {
-		return fmt.Errorf("creating a directory for the build: %w", err)
-	}
-	defer func() { _ = os.RemoveAll(temporary) }()
-
-	for _, step := range steps(m, temporary) {
-		if err := b.golang(ctx, b.source(m), append([]string{"build", "-ldflags", strings.TrimSpace("-s -w " + m.LinkerFlags)}, step...)...); err != nil {
-			return fmt.Errorf("building %s: %w", m.Name, err)
-		}
-	}
-
-	if err := os.Chmod(temporary, 0o755); err != nil {
-		return err
-	}
-
-	if err := os.Rename(temporary, target); err != nil && !os.IsExist(err) {
-		return fmt.Errorf("renaming the build of %s: %w", m.Name, err)
-	}
-
-	b.prune(filepath.Dir(target), m, filepath.Base(target))
-
-	return nil
-}
-
-// prune removes other builds of the module. Programs that run from them continue to run.
-func (b Builder) prune(dir string, m Module, keep string) {
-	others, _ := filepath.Glob(filepath.Join(dir, m.Name+"-"+strings.Repeat("[0-9a-f]", keyLength)))
-	for _, other := range others {
-		if filepath.Base(other) != keep {
-			_ = os.RemoveAll(other) // an error costs only disk space
-		}
-	}
+	return missing, nil
 }
 
 // lock waits until no other command builds, and then removes the remains of interrupted builds.
 func (b Builder) lock(ctx context.Context) (unlock func(), err error) {
-	dir := filepath.Join(b.Layout.Cache, "bin")
+	dir := b.bin()
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("creating the cache directory: %w", err)
 	}
@@ -187,26 +139,37 @@ func (b Builder) lock(ctx context.Context) (unlock func(), err error) {
 	return func() { _ = file.Close() }, nil
 }
 
-// steps returns the last arguments of each call of go build. It builds packages in one call if their last element is
-// the name of the program.
-func steps(m Module, out string) [][]string {
-	together := []string{"-o", out + "/"}
+// install moves the programs of the module from the directory of its build into the cache, and removes other builds of the module.
+// Programs that run from them continue to run.
+func (b Builder) install(m Module, built string) error {
+	temporary := filepath.Join(built, m.Name+".programs")
+	if err := os.Mkdir(temporary, 0o755); err != nil {
+		return err
+	}
 
-	var calls [][]string
-
-	for _, name := range slices.Sorted(maps.Keys(m.Programs)) {
-		if pkg := m.Programs[name]; filepath.Base(pkg) == name {
-			together = append(together, pkg)
-		} else {
-			calls = append(calls, []string{"-o", filepath.Join(out, name), pkg})
+	for name, pkg := range m.Programs {
+		if err := os.Rename(filepath.Join(built, m.executable(pkg)), filepath.Join(temporary, name)); err != nil {
+			return err
 		}
 	}
 
-	if len(together) > 2 {
-		calls = append(calls, together)
+	target, err := b.dir(m)
+	if err != nil {
+		return err
 	}
 
-	return calls
+	if err := os.Rename(temporary, target); err != nil {
+		return err
+	}
+
+	others, _ := filepath.Glob(filepath.Join(b.bin(), m.Name+"-"+strings.Repeat("[0-9a-f]", keyLength)))
+	for _, other := range others {
+		if other != target {
+			_ = os.RemoveAll(other) // an error costs only disk space
+		}
+	}
+
+	return nil
 }
 
 // Program returns the path of a program that Ensure has built.
@@ -227,64 +190,12 @@ func (b Builder) dir(m Module) (string, error) {
 		return "", err
 	}
 
-	return filepath.Join(b.Layout.Cache, "bin", m.Name+"-"+key), nil
+	return filepath.Join(b.bin(), m.Name+"-"+key), nil
 }
+
+func (b Builder) bin() string { return filepath.Join(b.Layout.Cache, "bin") }
 
 func (b Builder) modules() string { return filepath.Join(b.Layout.Root, "hack", "seed", "modules") }
-
-func (b Builder) source(m Module) string { return filepath.Join(b.modules(), m.directory()) }
-
-// Operator builds the programs of the operator's image from the checkout and returns their directory. Go's build cache decides
-// what is compiled.
-func (b Builder) Operator(ctx context.Context) (string, error) {
-	return b.CommandDir(), b.OperatorIn(ctx, b.CommandDir())
-}
-
-// OperatorIn builds the programs of the operator's image into the directory. It does not change the binaries that a running seed uses.
-func (b Builder) OperatorIn(ctx context.Context, dir string) error {
-	if _, err := b.buildCommand(ctx, "gardener-extension-etcd-druid", dir, "./cmd/gardener-extension-etcd-druid"); err != nil {
-		return err
-	}
-
-	// A module of its own: its packages of etcd are not those of the operator. The first versions of the operator did not have it.
-	const helper = "cmd/etcd-helper"
-	if _, err := os.Stat(filepath.Join(b.Layout.Root, helper)); os.IsNotExist(err) {
-		return nil
-	}
-
-	_, err := b.buildCommand(ctx, "etcd-helper", dir, "-C", helper, ".")
-
-	return err
-}
-
-// At returns the builder of the commands of another checkout.
-func (b Builder) At(root string) Builder {
-	b.Layout.Root = root
-
-	return b
-}
-
-// Plugin builds kubectl-etcd from the checkout and returns the path of the binary.
-func (b Builder) Plugin(ctx context.Context) (string, error) {
-	return b.buildCommand(ctx, "kubectl-etcd", b.CommandDir(), "./cmd/kubectl-etcd")
-}
-
-// CommandDir is the directory of the programs that are built from the checkout.
-func (b Builder) CommandDir() string { return filepath.Join(b.Layout.Cache, "bin", "operator") }
-
-// buildCommand builds the package that is the last argument. The arguments before it select the module.
-func (b Builder) buildCommand(ctx context.Context, name, dir string, args ...string) (string, error) {
-	target := filepath.Join(dir, name)
-	args = slices.Insert(slices.Clone(args), len(args)-1, "-o", target+".unfinished")
-
-	if err := b.withProgress(name, func() error {
-		return run(b.prepare(exec.CommandContext(ctx, filepath.Join(b.Layout.Root, script), args...), b.Layout.Root))
-	}); err != nil {
-		return "", fmt.Errorf("building %s: %w", name, err)
-	}
-
-	return target, os.Rename(target+".unfinished", target)
-}
 
 // GardenerDir returns the directory of the Gardener module in the version of the repository. The seed reads
 // CustomResourceDefinitions from it.
@@ -300,11 +211,11 @@ func (b Builder) KwokDir(ctx context.Context) (string, error) {
 // moduleDir returns the directory of a Go module that a go.mod requires.
 func (b Builder) moduleDir(ctx context.Context, from, module string) (string, error) {
 	// `go list` returns the directory only if the module was downloaded.
-	if err := b.golang(ctx, from, "mod", "download", module); err != nil {
-		return "", err
+	if output, err := b.golang(ctx, from, "mod", "download", module).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("downloading module %s: %w\n%s", module, err, output)
 	}
 
-	output, err := b.command(ctx, from, "list", "-m", "-f", "{{.Dir}}", module).Output()
+	output, err := b.golang(ctx, from, "list", "-m", "-f", "{{.Dir}}", module).Output()
 	if err != nil {
 		return "", fmt.Errorf("finding module %s: %w", module, err)
 	}
@@ -312,27 +223,14 @@ func (b Builder) moduleDir(ctx context.Context, from, module string) (string, er
 	return strings.TrimSpace(string(output)), nil
 }
 
-func (b Builder) golang(ctx context.Context, dir string, args ...string) error {
-	return run(b.command(ctx, dir, args...))
-}
-
-// run runs the command. The error contains the output.
-func run(command *exec.Cmd) error {
-	if output, err := command.CombinedOutput(); err != nil {
-		return fmt.Errorf("%s %s in %s: %w\n%s", filepath.Base(command.Path), command.Args[1], command.Dir, err, output)
-	}
-
-	return nil
-}
-
-// command returns a call of go in the directory.
-func (b Builder) command(ctx context.Context, dir string, args ...string) *exec.Cmd {
-	return b.prepare(exec.CommandContext(ctx, "go", args...), dir)
+// golang returns a call of go in the directory.
+func (b Builder) golang(ctx context.Context, dir string, args ...string) *exec.Cmd {
+	return prepare(exec.CommandContext(ctx, "go", args...), dir)
 }
 
 // prepare sets the environment in which all programs of the project are built, so that they share one build cache. A
 // build must not change the checkout: an incomplete go.mod or go.sum is an error, independent of the user's settings.
-func (b Builder) prepare(command *exec.Cmd, dir string) *exec.Cmd {
+func prepare(command *exec.Cmd, dir string) *exec.Cmd {
 	command.Dir = dir
 	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-trimpath -buildvcs=false -mod=readonly", "GOWORK=off", compilerGC)
 	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }

@@ -30,6 +30,9 @@ type Module struct {
 	LinkerFlags string
 }
 
+// isShared returns whether most packages of the module are also packages of the operator.
+func (m Module) isShared() bool { return m.Directory == cluster || m.Name == Kwok }
+
 // Names of the modules.
 const (
 	Kubernetes      = "kubernetes"
@@ -45,37 +48,31 @@ const (
 	EtcdWrapper35   = "etcd-wrapper-3.5"
 	ObjectStore     = "object-store"
 	Kwok            = "kwok"
+	Kind            = "kind"
 )
 
 // Initial returns the names of the modules that a cluster with kubelets needs to start. The others are built when a command needs them.
 func Initial() []string {
-	var names []string
-
-	for _, module := range Catalogue() {
-		if module.Name != ObjectStore && module.Name != Kwok {
-			names = append(names, module.Name)
-		}
-	}
-
-	return names
+	return []string{Etcd, Kubernetes, Coredns, Provisioner, ResourceManager, Helm, BackupRestore, EtcdWrapper34, Pause}
 }
 
-// Catalogue returns all modules in the order in which they are built.
+// Catalogue returns all modules.
 func Catalogue() []Module {
 	return []Module{
 		{Name: Etcd, Directory: cluster, Programs: map[string]string{"etcd": "go.etcd.io/etcd/server/v3", "etcdctl": "go.etcd.io/etcd/etcdctl/v3"}},
 		{Name: Kubernetes, Directory: cluster, Programs: kubernetesPrograms(), LinkerFlags: kubernetesLinkerFlags()},
-		{Name: Pause, Programs: map[string]string{"pause": "."}},
 		{Name: Coredns, Directory: cluster, Programs: map[string]string{"coredns": "./coredns"}},
 		{Name: Provisioner, Directory: cluster, Programs: map[string]string{"provisioner": "./provisioner"}},
 		{Name: NetworkPolicies, Directory: cluster, Programs: map[string]string{"networkpolicies": "./networkpolicies"}},
 		{Name: ResourceManager, Directory: cluster, Programs: map[string]string{"gardener-resource-manager": "github.com/gardener/gardener/cmd/gardener-resource-manager"}},
 		{Name: Helm, Directory: cluster, Programs: map[string]string{"helm": "helm.sh/helm/v3/cmd/helm"}},
+		{Name: Kwok, Programs: map[string]string{"kwok": "sigs.k8s.io/kwok/cmd/kwok"}},
 		{Name: BackupRestore, Programs: map[string]string{"etcdbrctl": "github.com/gardener/etcd-backup-restore"}},
 		{Name: EtcdWrapper34, Directory: "etcd-wrapper/etcd34", Shared: "etcd-wrapper/wrapper", Programs: map[string]string{"etcd-wrapper": "."}},
 		{Name: EtcdWrapper35, Directory: "etcd-wrapper/etcd35", Shared: "etcd-wrapper/wrapper", Programs: map[string]string{"etcd-wrapper": "."}},
 		{Name: ObjectStore, Programs: map[string]string{"versitygw": "github.com/versity/versitygw/cmd/versitygw"}},
-		{Name: Kwok, Programs: map[string]string{"kwok": "sigs.k8s.io/kwok/cmd/kwok"}},
+		{Name: Kind, Programs: map[string]string{"kind": "sigs.k8s.io/kind"}},
+		{Name: Pause, Programs: map[string]string{"pause": "."}},
 	}
 }
 

@@ -38,17 +38,13 @@ func commands() []command {
 			return s.PackProgram(args[0], args[1], args[2])
 		}},
 		{name: "kind-up", args: "[--dry-run]", help: "create a cluster with kind on the container engine of this machine, and install the operator", run: runKindUp},
-		{name: "kind-down", help: "delete the cluster of kind-up", run: func(_ context.Context, s *seed.Seed, _ []string, _ io.Writer) error { return s.KindDown() }},
+		{name: "kind-down", help: "delete the cluster of kind-up", run: func(ctx context.Context, s *seed.Seed, _ []string, _ io.Writer) error { return s.KindDown(ctx) }},
 		{name: "status", help: "show processes, nodes and paths", run: func(ctx context.Context, s *seed.Seed, _ []string, out io.Writer) error {
 			return s.Status(ctx, out)
 		}},
 		{name: "logs", args: "PROCESS [-f]", help: "print the log of a process", run: runLogs},
-		{name: "writes", args: "[--for 2m] [--user TEXT]", help: "count the writes in the audit log for that time, by user and resource", run: runWrites},
-		{name: "load-image", args: "[TAR...]", help: "load docker archives into every node; without any, build and load the operator's image", changes: true, run: func(ctx context.Context, s *seed.Seed, args []string, _ io.Writer) error {
-			return s.LoadImages(ctx, args)
-		}},
-		{name: "object-store", help: "build the object store and load its image into every node", changes: true, run: func(ctx context.Context, s *seed.Seed, _ []string, _ io.Writer) error {
-			return s.LoadObjectStore(ctx)
+		{name: "test-images", help: "build the images that only tests need, the object store and the wrapper for etcd 3.5, and load them into every node", changes: true, run: func(ctx context.Context, s *seed.Seed, _ []string, _ io.Writer) error {
+			return s.LoadTestImages(ctx)
 		}},
 		{name: "partition", args: "NODE", help: "disconnect the node from the network", changes: true, run: onNode((*seed.Seed).Partition)},
 		{name: "heal", args: "NODE", help: "connect the node to the network again", changes: true, run: onNode((*seed.Seed).Heal)},
@@ -87,20 +83,17 @@ func runProgramWeight(_ context.Context, s *seed.Seed, args []string, _ io.Write
 }
 
 func runBuild(ctx context.Context, s *seed.Seed, _ []string, _ io.Writer) error {
-	archives, err := s.Build(ctx)
+	// Before Build, so that all modules are one build.
+	if err := s.Builder.Ensure(ctx, true); err != nil {
+		return err
+	}
+
+	archives, err := s.Build(ctx, false)
 	if err != nil {
 		return err
 	}
 
-	if _, err := s.PackObjectStore(ctx); err != nil {
-		return err
-	}
-
-	if err := s.Builder.Ensure(ctx, build.Bench()...); err != nil {
-		return err
-	}
-
-	s.Out.Println("%d modules and %d images are in %s", len(build.Catalogue()), len(archives)+1, s.Layout.Cache)
+	s.Out.Println("%d modules and %d images are in %s", len(build.Catalogue()), len(archives), s.Layout.Cache)
 
 	return nil
 }
@@ -192,7 +185,7 @@ func runUp(ctx context.Context, s *seed.Seed, args []string, _ io.Writer) error 
 		return flag.ErrHelp // Parse has printed the reason
 	}
 
-	if err := s.Up(ctx, seed.Options{Nodes: *nodes, VolumesInMemory: *inMemory}); err != nil {
+	if err := s.Up(ctx, seed.Options{Nodes: *nodes, Operator: *example || bare, VolumesInMemory: *inMemory}); err != nil {
 		return err
 	}
 

@@ -42,12 +42,6 @@ var busyboxCommands = []string{
 	"kill", "touch", "grep", "sed", "awk", "tar", "df", "du", "dd", "date", "tail", "head", "find", "stat", "true", "false",
 }
 
-// home is the directory to which the sidecar and the wrapper write. Its owner is the user of the pods.
-func home() Directory { return Directory{Path: "/home/nonroot", Mode: 0o700, Owner: Nonroot} }
-
-// nonroot is the user and the group of images that do not run as root.
-var nonroot = fmt.Sprintf("%d:%d", Nonroot, Nonroot)
-
 // Catalogue returns the images of every seed. The programs must have been built.
 func Catalogue(b build.Builder) ([]Spec, error) {
 	links := map[string]string{}
@@ -56,74 +50,74 @@ func Catalogue(b build.Builder) ([]Spec, error) {
 		links["/bin/"+command] = "/bin/busybox"
 	}
 
-	specs := []Spec{
-		{Tag: InitTag, Entrypoint: []string{"/bin/sh"}, Files: []File{{Source: "/bin/busybox", Target: "/bin/busybox"}}, Links: links},
-	}
+	specs, err := withPrograms(b, map[string]Spec{
+		build.Pause:         {Tag: PauseTag},
+		build.Coredns:       {Tag: CorednsTag},
+		build.BackupRestore: {Tag: BackupRestoreTag, Aliases: []string{firstBackupRestore}, User: nonroot},
+		build.EtcdWrapper34: {Tag: EtcdWrapper34Tag, Aliases: []string{firstEtcdWrapper}, User: nonroot},
+	})
 
-	for _, program := range []struct {
-		module, name string
-		spec         Spec
-	}{
-		{build.Pause, "pause", Spec{Tag: PauseTag}},
-		{build.Coredns, "coredns", Spec{Tag: CorednsTag}},
-		{build.BackupRestore, "etcdbrctl", Spec{Tag: BackupRestoreTag, Aliases: []string{firstBackupRestore}, User: nonroot, Directories: []Directory{home()}}},
-		{build.EtcdWrapper34, "etcd-wrapper", Spec{Tag: EtcdWrapper34Tag, Aliases: []string{firstEtcdWrapper}, User: nonroot, Directories: []Directory{home()}}},
-		{build.EtcdWrapper35, "etcd-wrapper", Spec{Tag: EtcdWrapper35Tag, User: nonroot, Directories: []Directory{home()}}},
-	} {
-		spec, err := program.spec.withProgram(b, program.module, program.name)
-		if err != nil {
-			return nil, err
-		}
+	return append(specs, Spec{Tag: InitTag, Entrypoint: []string{"/bin/sh"}, Files: []File{{Source: "/bin/busybox", Target: "/bin/busybox"}}, Links: links}), err
+}
 
-		specs = append(specs, spec)
-	}
-
-	return specs, nil
+// TestCatalogue returns the images that only tests need. The programs must have been built.
+func TestCatalogue(b build.Builder) ([]Spec, error) {
+	return withPrograms(b, map[string]Spec{
+		build.EtcdWrapper35: {Tag: EtcdWrapper35Tag, User: nonroot},
+		build.ObjectStore:   {Tag: ObjectStoreTag, User: nonroot},
+	})
 }
 
 // Program returns the image of a wrapper or a sidecar with the program as its entrypoint.
 func Program(program, reference string) Spec {
+	return Spec{Tag: reference, User: nonroot}.with(program)
+}
+
+// with returns the image with the program as its only file and entrypoint.
+func (s Spec) with(program string) Spec {
 	target := "/" + filepath.Base(program)
+	s.Entrypoint, s.Files = []string{target}, []File{{Source: program, Target: target}}
 
-	return Spec{Tag: reference, Entrypoint: []string{target}, User: nonroot, Files: []File{{Source: program, Target: target}}, Directories: []Directory{home()}}
+	return s
 }
 
-// ObjectStore returns the image of the object store. Its program must have been built.
-func ObjectStore(b build.Builder) (Spec, error) {
-	return Spec{Tag: ObjectStoreTag, User: nonroot}.withProgram(b, build.ObjectStore, "versitygw")
-}
+// withPrograms returns the images with the only program of each module.
+func withPrograms(b build.Builder, images map[string]Spec) ([]Spec, error) {
+	var specs []Spec
 
-// withProgram returns the image with the program as its only file and entrypoint.
-func (s Spec) withProgram(b build.Builder, module, name string) (Spec, error) {
-	path, err := b.Program(module, name)
-	if err != nil {
-		return Spec{}, err
+	for _, module := range build.Catalogue() {
+		spec, selected := images[module.Name]
+		if !selected {
+			continue
+		}
+
+		for name := range module.Programs {
+			path, err := b.Program(module.Name, name)
+			if err != nil {
+				return nil, err
+			}
+
+			specs = append(specs, spec.with(path))
+		}
 	}
 
-	s.Entrypoint = []string{"/" + name}
-	s.Files = []File{{Source: path, Target: "/" + name}}
-
-	return s, nil
+	return specs, nil
 }
 
 // operatorPrograms are the programs in the operator's image. The first one is the entrypoint.
 var operatorPrograms = []string{"gardener-extension-etcd-druid", "etcd-helper"}
 
 // Operator returns the image with the programs in the directory. It is the image of the Dockerfile in the root directory, but
-// without the base. The image of an early version of the operator has only the first program.
+// without the base.
 func Operator(dir string) (Spec, error) {
 	var files []File
 
 	sum := sha256.New()
 
-	for i, name := range operatorPrograms {
+	for _, name := range operatorPrograms {
 		path := filepath.Join(dir, name)
 
 		content, err := os.ReadFile(path)
-		if i > 0 && os.IsNotExist(err) {
-			continue
-		}
-
 		if err != nil {
 			return Spec{}, fmt.Errorf("reading a program of the operator's image: %w", err)
 		}
@@ -146,23 +140,45 @@ func Operator(dir string) (Spec, error) {
 	}, nil
 }
 
-// Ensure packs the image into the directory if the archive does not exist, and returns the path of the archive.
-func Ensure(s Spec, dir string) (string, error) {
-	key, err := s.key()
-	if err != nil {
-		return "", err
-	}
-
-	file := filepath.Join(dir, key+".tar")
-	if _, err := os.Stat(file); err == nil {
-		return file, nil
-	}
-
+// EnsureAll packs the images whose archives the directory does not contain, and returns the paths of all archives. It removes other archives
+// from the directory.
+func EnsureAll(specs []Spec, dir string) ([]string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", fmt.Errorf("creating the directory of the images: %w", err)
+		return nil, fmt.Errorf("creating the directory of the images: %w", err)
 	}
 
-	return file, Pack(s, file)
+	var archives []string
+
+	for _, s := range specs {
+		key, err := s.key()
+		if err != nil {
+			return nil, err
+		}
+
+		file := filepath.Join(dir, key+".tar")
+		if _, err := os.Stat(file); err != nil {
+			if err := Pack(s, file); err != nil {
+				return nil, err
+			}
+		}
+
+		archives = append(archives, file)
+	}
+
+	others, err := filepath.Glob(filepath.Join(dir, "*.tar"))
+	if err != nil {
+		return nil, err
+	}
+
+	for _, file := range others {
+		if !slices.Contains(archives, file) {
+			if err := os.Remove(file); err != nil {
+				return nil, fmt.Errorf("removing an old archive: %w", err)
+			}
+		}
+	}
+
+	return archives, nil
 }
 
 // key is a hash of the description and of the size of each file. It does not hash the contents, because the description
@@ -192,22 +208,4 @@ func SplitTag(reference string) (repository, tag string, err error) {
 	}
 
 	return repository, tag, nil
-}
-
-// KeepOnly removes all other archives from the directory.
-func KeepOnly(dir string, archives ...string) error {
-	files, err := filepath.Glob(filepath.Join(dir, "*.tar"))
-	if err != nil {
-		return err
-	}
-
-	for _, file := range files {
-		if !slices.Contains(archives, file) {
-			if err := os.Remove(file); err != nil {
-				return fmt.Errorf("removing an old archive: %w", err)
-			}
-		}
-	}
-
-	return nil
 }

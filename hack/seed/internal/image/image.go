@@ -9,10 +9,10 @@ package image
 import (
 	"archive/tar"
 	"bytes"
+	"errors"
 	"fmt"
-	"io"
+	"maps"
 	"os"
-	"path"
 	"runtime"
 	"slices"
 	"strings"
@@ -30,6 +30,9 @@ import (
 // Nonroot is the user ID of pods that do not run as root.
 const Nonroot = 65532
 
+// nonroot is the user and the group of images that do not run as root.
+var nonroot = fmt.Sprintf("%d:%d", Nonroot, Nonroot)
+
 // Spec is the content of an image.
 type Spec struct {
 	// Tag is name:tag. The tag must not be `latest`, since the kubelet would try to pull the image.
@@ -44,35 +47,15 @@ type Spec struct {
 	Labels map[string]string
 	// Files are copied into the image with mode 0755.
 	Files []File
-	// Directories are created empty. /tmp and /etc always exist.
-	Directories []Directory
-	// Links maps the path of a symbolic link to its target.
+	// Links maps the path of a symbolic link to its target. Nil means none.
 	Links map[string]string
 }
 
 // File is the path of a file on this machine and its absolute path in the image.
 type File struct{ Source, Target string }
 
-// Directory is an empty directory of the image.
-type Directory struct {
-	Path string
-	Mode int64
-	// Owner is the user ID and the group ID.
-	Owner int
-}
-
 // Pack writes the image to the file as a docker archive.
 func Pack(s Spec, file string) error {
-	tags := make([]name.Tag, 0, 1+len(s.Aliases))
-	for _, reference := range slices.Concat([]string{s.Tag}, s.Aliases) {
-		tag, err := name.NewTag(reference)
-		if err != nil {
-			return fmt.Errorf("reading the image tag: %w", err)
-		}
-
-		tags = append(tags, tag)
-	}
-
 	content, err := layer(s)
 	if err != nil {
 		return fmt.Errorf("packing %s: %w", s.Tag, err)
@@ -84,19 +67,39 @@ func Pack(s Spec, file string) error {
 		return fmt.Errorf("packing %s: %w", s.Tag, err)
 	}
 
-	img, err = mutate.ConfigFile(img, config(s, img))
+	config, err := img.ConfigFile()
 	if err != nil {
+		return fmt.Errorf("packing %s: %w", s.Tag, err)
+	}
+
+	config = config.DeepCopy()
+	config.OS, config.Architecture, config.Created = "linux", runtime.GOARCH, containerv1.Time{Time: time.Unix(0, 0).UTC()}
+	config.Config = containerv1.Config{
+		Entrypoint: s.Entrypoint, User: s.User, Labels: s.Labels, WorkingDir: "/", Env: []string{"PATH=/usr/local/bin:/usr/bin:/bin:/"},
+	}
+
+	if img, err = mutate.ConfigFile(img, config); err != nil {
 		return fmt.Errorf("describing %s: %w", s.Tag, err)
 	}
 
-	// Another command may be packing the same image.
-	unfinished := fmt.Sprintf("%s.%d.unfinished", file, os.Getpid())
-	defer func() { _ = os.Remove(unfinished) }()
+	return write(img, file, append([]string{s.Tag}, s.Aliases...)...)
+}
 
+// write writes the image with the names to the file. Another command may be writing the same image.
+func write(img containerv1.Image, file string, names ...string) error {
 	images := map[name.Tag]containerv1.Image{}
-	for _, tag := range tags {
+
+	for _, reference := range names {
+		tag, err := name.NewTag(reference)
+		if err != nil {
+			return fmt.Errorf("reading the image tag: %w", err)
+		}
+
 		images[tag] = img
 	}
+
+	unfinished := fmt.Sprintf("%s.%d.unfinished", file, os.Getpid())
+	defer func() { _ = os.Remove(unfinished) }()
 
 	if err := tarball.MultiWriteToFile(unfinished, images); err != nil {
 		return fmt.Errorf("writing %s: %w", file, err)
@@ -105,38 +108,30 @@ func Pack(s Spec, file string) error {
 	return os.Rename(unfinished, file)
 }
 
-func config(s Spec, img containerv1.Image) *containerv1.ConfigFile {
-	file, err := img.ConfigFile()
-	if err != nil {
-		file = &containerv1.ConfigFile{}
-	}
-
-	file = file.DeepCopy()
-	file.OS, file.Architecture = "linux", runtime.GOARCH
-	file.Created = containerv1.Time{Time: time.Unix(0, 0).UTC()}
-	file.Config = containerv1.Config{
-		Entrypoint: s.Entrypoint,
-		User:       s.User,
-		Labels:     s.Labels,
-		WorkingDir: "/",
-		Env:        []string{"PATH=/usr/local/bin:/usr/bin:/bin:/"},
-	}
-
-	return file
-}
-
-// layer returns a tar stream. Parents come before their children. All timestamps are constant.
+// layer returns a tar stream. All timestamps are constant. The container runtime creates parent directories that the stream does not contain.
 func layer(s Spec) ([]byte, error) {
-	l := &layerWriter{made: map[string]bool{}}
-	l.tar = tar.NewWriter(&l.buffer)
+	var buffer bytes.Buffer
 
-	l.directory(Directory{Path: "/tmp", Mode: 0o1777})
-	l.directory(Directory{Path: "/etc", Mode: 0o755})
-	l.content("/etc/passwd", 0o644, []byte("root:x:0:0:root:/root:/sbin/nologin\nnonroot:x:65532:65532:nonroot:/home/nonroot:/sbin/nologin\n"))
-	l.content("/etc/group", 0o644, []byte("root:x:0:\nnonroot:x:65532:\n"))
+	stream := tar.NewWriter(&buffer)
+	add := func(header tar.Header, content []byte) error {
+		header.Name, header.ModTime, header.Size = strings.TrimPrefix(header.Name, "/"), time.Unix(0, 0), int64(len(content))
+		if err := stream.WriteHeader(&header); err != nil {
+			return err
+		}
 
-	for _, d := range s.Directories {
-		l.directory(d)
+		_, err := stream.Write(content)
+
+		return err
+	}
+
+	if err := errors.Join(
+		add(tar.Header{Typeflag: tar.TypeDir, Name: "tmp/", Mode: 0o1777}, nil),
+		// The sidecar and the wrapper write to the home directory.
+		add(tar.Header{Typeflag: tar.TypeDir, Name: "home/nonroot/", Mode: 0o700, Uid: Nonroot, Gid: Nonroot}, nil),
+		add(tar.Header{Name: "etc/passwd", Mode: 0o644}, []byte("root:x:0:0:root:/root:/sbin/nologin\nnonroot:x:65532:65532:nonroot:/home/nonroot:/sbin/nologin\n")),
+		add(tar.Header{Name: "etc/group", Mode: 0o644}, []byte("root:x:0:\nnonroot:x:65532:\n")),
+	); err != nil {
+		return nil, err
 	}
 
 	for _, f := range s.Files {
@@ -145,74 +140,18 @@ func layer(s Spec) ([]byte, error) {
 			return nil, err
 		}
 
-		l.content(f.Target, 0o755, content)
+		if err := add(tar.Header{Name: f.Target, Mode: 0o755}, content); err != nil {
+			return nil, err
+		}
 	}
 
-	for _, link := range sortedKeys(s.Links) {
-		l.parents(link)
-		l.header(tar.Header{Typeflag: tar.TypeSymlink, Name: strings.TrimPrefix(link, "/"), Linkname: s.Links[link], Mode: 0o777})
+	for _, link := range slices.Sorted(maps.Keys(s.Links)) {
+		if err := add(tar.Header{Typeflag: tar.TypeSymlink, Name: link, Linkname: s.Links[link], Mode: 0o777}, nil); err != nil {
+			return nil, err
+		}
 	}
 
-	if l.err != nil {
-		return nil, l.err
-	}
+	err := stream.Close() // writes the padding of the last file and the end of the archive
 
-	// Close writes the padding of the last file and the end of the archive.
-	if err := l.tar.Close(); err != nil {
-		return nil, err
-	}
-
-	return l.buffer.Bytes(), nil
-}
-
-func sortedKeys(m map[string]string) []string {
-	keys := make([]string, 0, len(m))
-	for key := range m {
-		keys = append(keys, key)
-	}
-
-	slices.Sort(keys)
-
-	return keys
-}
-
-// layerWriter stores the first error, so that its callers check for an error only once.
-type layerWriter struct {
-	buffer bytes.Buffer
-	tar    *tar.Writer
-	made   map[string]bool
-	err    error
-}
-
-func (l *layerWriter) parents(file string) {
-	if dir := path.Dir(file); dir != "/" && dir != "." {
-		l.directory(Directory{Path: dir, Mode: 0o755})
-	}
-}
-
-func (l *layerWriter) directory(d Directory) {
-	if l.made[d.Path] {
-		return
-	}
-
-	l.parents(d.Path)
-	l.made[d.Path] = true
-	l.header(tar.Header{Typeflag: tar.TypeDir, Name: strings.TrimPrefix(d.Path, "/") + "/", Mode: d.Mode, Uid: d.Owner, Gid: d.Owner})
-}
-
-func (l *layerWriter) content(target string, mode int64, content []byte) {
-	l.parents(target)
-	l.header(tar.Header{Typeflag: tar.TypeReg, Name: strings.TrimPrefix(target, "/"), Mode: mode, Size: int64(len(content))})
-
-	if l.err == nil {
-		_, l.err = io.Copy(l.tar, bytes.NewReader(content))
-	}
-}
-
-func (l *layerWriter) header(h tar.Header) {
-	h.ModTime = time.Unix(0, 0)
-
-	if l.err == nil {
-		l.err = l.tar.WriteHeader(&h)
-	}
+	return buffer.Bytes(), err
 }

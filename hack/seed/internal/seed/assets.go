@@ -16,7 +16,7 @@ import (
 
 // Assets builds the programs that integration tests start, and returns a directory with links to them.
 func (s *Seed) Assets(ctx context.Context) (string, error) {
-	if err := s.Builder.Ensure(ctx, build.Etcd, build.Kubernetes, build.BackupRestore); err != nil {
+	if err := s.Builder.Ensure(ctx, false, build.Etcd, build.Kubernetes, build.BackupRestore); err != nil {
 		return "", err
 	}
 

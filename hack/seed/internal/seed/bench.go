@@ -17,7 +17,7 @@ func (s *Seed) UpBench(ctx context.Context) error {
 		return err
 	}
 
-	if err := s.Builder.Ensure(ctx, build.Bench()...); err != nil {
+	if err := s.Builder.Ensure(ctx, false, build.Bench()...); err != nil {
 		return err
 	}
 

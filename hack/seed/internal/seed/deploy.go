@@ -13,15 +13,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/yaml"
 
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/addon"
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/build"
-	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/example"
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/image"
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/layout"
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/process"
@@ -107,18 +105,12 @@ func chartArguments(root, kubeconfig string, arguments ...string) []string {
 // PrepareOperator builds the operator and the kubectl plugin, and loads the operator's image, which is in no registry. It loads the
 // images of the user, and writes the values for the chart. It returns the tag of the operator's image and the path of the values.
 func (s *Seed) PrepareOperator(ctx context.Context, operator Operator) (tag, values string, err error) {
-	s.Out.Println("building the operator and kubectl-etcd")
-
 	source := operator.Source
 	if source != "" {
 		source = s.absolute(source)
 	}
 
 	if tag, err = s.loadOperator(ctx, source); err != nil {
-		return "", "", err
-	}
-
-	if _, err := s.Builder.Plugin(ctx); err != nil {
 		return "", "", err
 	}
 
@@ -140,14 +132,8 @@ func (s *Seed) PrepareOperator(ctx context.Context, operator Operator) (tag, val
 // deletePendingRelease deletes Helm's record of an interrupted installation, since Helm would wait for its end forever.
 // The lock excludes an installation by another command.
 func (s *Seed) deletePendingRelease(ctx context.Context) error {
-	client, err := s.client()
-	if err != nil {
-		return err
-	}
-
-	return client.CoreV1().Secrets(operatorNamespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{
-		LabelSelector: "owner=helm,name=" + operatorName + ",status in (pending-install,pending-upgrade,pending-rollback)",
-	})
+	return s.kubectl(ctx, "delete", "secrets", "--namespace="+operatorNamespace,
+		"--selector=owner=helm,name="+operatorName+",status in (pending-install,pending-upgrade,pending-rollback)")
 }
 
 // writeValues writes the values of the chart: the settings and the location of the images.
@@ -221,7 +207,7 @@ func seedSettings() map[string]any {
 		},
 		"embeddedResourceManager": map[string]any{"enabled": false},
 		"protection": map[string]any{
-			"exemptServiceAccounts": []string{addon.ResourceManagerUser}, "exemptUsers": []string{exemptUser}, "drainers": []string{example.Drainer},
+			"exemptServiceAccounts": []string{addon.ResourceManagerUser}, "exemptUsers": []string{exemptUser}, "drainers": []string{drainer},
 		},
 	}
 }
@@ -266,59 +252,30 @@ func imageVector(references map[string]string) ([]byte, error) {
 
 // missingOperator returns why the rollout is not complete. Empty means that every replica is updated and available.
 func (s *Seed) missingOperator(ctx context.Context) (string, error) {
-	client, err := s.client()
+	client, err := s.api()
 	if err != nil {
 		return "", err
 	}
 
-	deployment, err := client.AppsV1().Deployments(operatorNamespace).Get(ctx, operatorName, metav1.GetOptions{})
-	if err != nil {
+	var deployment object
+	if err := client.get(ctx, "/apis/apps/v1/namespaces/"+operatorNamespace+"/deployments/"+operatorName, &deployment); err != nil {
 		return err.Error(), nil
 	}
 
-	status, wanted := deployment.Status, *deployment.Spec.Replicas
-	if status.ObservedGeneration >= deployment.Generation && status.UpdatedReplicas == wanted && status.AvailableReplicas == wanted && status.Replicas == wanted {
+	status, wanted := deployment.Status, deployment.Spec.Replicas
+	if status.ObservedGeneration >= deployment.Metadata.Generation && status.UpdatedReplicas == wanted && status.AvailableReplicas == wanted && status.Replicas == wanted {
 		return "", nil
 	}
 
-	pods, err := example.DescribePods(ctx, client, operatorNamespace, metav1.FormatLabelSelector(deployment.Spec.Selector))
+	var labels []string
+	for name, value := range deployment.Spec.Selector.MatchLabels {
+		labels = append(labels, name+"="+value)
+	}
+
+	pods, err := client.missingPods(ctx, operatorNamespace, strings.Join(labels, ","))
 	if err != nil {
 		return err.Error(), nil
 	}
 
 	return pods, nil
-}
-
-// Example installs the operator, applies the first example, and verifies that its Etcd becomes healthy and is backed
-// up.
-func (s *Seed) Example(ctx context.Context, images Images) error {
-	if err := s.Deploy(ctx, Operator{Images: images}); err != nil {
-		return err
-	}
-
-	config, err := s.restConfig()
-	if err != nil {
-		return err
-	}
-
-	client, err := s.client()
-	if err != nil {
-		return err
-	}
-
-	resources, err := dynamic.NewForConfig(config)
-	if err != nil {
-		return err
-	}
-
-	return example.Runner{
-		Client:  client,
-		Dynamic: resources,
-		Apply: func(ctx context.Context, path string) error {
-			_, err := s.Kubectl(ctx, "apply", "--filename="+path)
-			return err
-		},
-		Manifest: filepath.Join(s.Layout.Root, "example", "20-etcd-local-store.yaml"),
-		Out:      s.Out,
-	}.Run(ctx)
 }

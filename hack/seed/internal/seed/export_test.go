@@ -5,6 +5,7 @@
 package seed
 
 import (
+	"context"
 	"os"
 
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/layout"
@@ -23,3 +24,18 @@ func (s *Seed) Settings(file string) (map[string]any, error) { return s.settings
 // TryLock exports tryLock and NoProxy exports noProxy for tests.
 func TryLock(path string) (*os.File, error) { return tryLock(path) }
 func NoProxy() string                       { return noProxy(layout.Seed) }
+
+// API exports api for tests, and the constants the example.
+type API struct{ api }
+
+const ExampleFile, ExampleNamespace, ExampleName = exampleFile, exampleNamespace, exampleName
+
+func NewAPI(server string) *API { return &API{api{server: server}} }
+
+func (a *API) MissingPods(ctx context.Context, namespace, selector string) (string, error) {
+	return a.missingPods(ctx, namespace, selector)
+}
+func (a *API) MissingEtcd(ctx context.Context) (string, error) { return a.missingEtcd(ctx) }
+func (a *API) MissingRevision(ctx context.Context, revision int64, kinds ...string) string {
+	return a.missingRevision(ctx, revision, kinds...)
+}

@@ -13,7 +13,6 @@ import (
 	"strings"
 
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/image"
-	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/layout"
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/process"
 )
 
@@ -58,7 +57,7 @@ func (s *Seed) loadImages(ctx context.Context, images Images) (map[string]string
 
 		s.Out.Println("%s is %s", setting.Variable, reference)
 
-		if err := forEach(s.existingNodes(), func(n layout.Node) error { return s.nodes.EnsureImages(ctx, n, []string{file}) }); err != nil {
+		if err := s.loadArchives(ctx, file); err != nil {
 			return nil, err
 		}
 

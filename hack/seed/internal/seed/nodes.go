@@ -66,40 +66,12 @@ func (s *Seed) StartNode(ctx context.Context, name string) error {
 	return s.enforceNetworkPolicies(ctx, []layout.Node{n})
 }
 
-// LoadImages loads docker archives into every node. Without archives it builds the operator and loads its image.
-func (s *Seed) LoadImages(ctx context.Context, archives []string) error {
-	nodes := s.existingNodes()
-	if len(nodes) == 0 {
-		return fmt.Errorf("there are no nodes; start the cluster with %s", s.start())
-	}
-
-	if len(archives) == 0 {
-		tag, err := s.loadOperator(ctx, "")
-		if err == nil {
-			s.Out.Println("loaded %s:%s; `deploy` starts it", image.OperatorRepository, tag)
-		}
-
-		return err
-	}
-
-	for _, archive := range archives {
-		if _, err := os.Stat(archive); err != nil {
-			return err
-		}
-	}
-
-	return forEach(nodes, func(n layout.Node) error {
-		for _, archive := range archives {
-			if err := s.nodes.Import(ctx, n, archive); err != nil {
-				return err
-			}
-		}
-
-		return nil
-	})
+// loadArchives loads the archives into every node that does not have them.
+func (s *Seed) loadArchives(ctx context.Context, archives ...string) error {
+	return forEach(s.existingNodes(), func(n layout.Node) error { return s.nodes.EnsureImages(ctx, n, archives) })
 }
 
-// loadOperator builds the operator from the source and loads its image into every node. It returns the tag of the image. An empty
+// loadOperator builds the operator of the checkout at source and loads its image into every node. It returns the tag of the image. An empty
 // source is this checkout.
 func (s *Seed) loadOperator(ctx context.Context, source string) (string, error) {
 	pack := s.packOperator
@@ -112,20 +84,23 @@ func (s *Seed) loadOperator(ctx context.Context, source string) (string, error) 
 		return "", err
 	}
 
-	return tag, forEach(s.existingNodes(), func(n layout.Node) error { return s.nodes.EnsureImages(ctx, n, []string{archive}) })
+	return tag, s.loadArchives(ctx, archive)
 }
 
 // packOperator builds the operator and packs its image. It returns the path of the archive and the tag of the image.
 func (s *Seed) packOperator(ctx context.Context) (archive, tag string, err error) {
-	programs, err := s.Builder.Operator(ctx)
-	if err != nil {
-		return "", "", err
+	if !s.built {
+		s.Out.Println("building the operator and kubectl-etcd")
+
+		if err := s.Builder.Operator(ctx, s.Layout.Root, s.Builder.CommandDir()); err != nil {
+			return "", "", err
+		}
 	}
 
-	return s.packPrograms(programs)
+	return s.packPrograms(s.Builder.CommandDir())
 }
 
-// packOther does the same with the operator of another checkout.
+// packOther does the same with the operator of another checkout, in a directory of its own.
 func (s *Seed) packOther(ctx context.Context, source string) (archive, tag string, err error) {
 	dir, err := os.MkdirTemp("", "operator-")
 	if err != nil {
@@ -133,7 +108,9 @@ func (s *Seed) packOther(ctx context.Context, source string) (archive, tag strin
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 
-	if err := s.Builder.At(source).OperatorIn(ctx, dir); err != nil {
+	s.Out.Println("building the operator of %s", source)
+
+	if err := s.Builder.Operator(ctx, source, dir); err != nil {
 		return "", "", err
 	}
 
@@ -147,75 +124,47 @@ func (s *Seed) packPrograms(dir string) (archive, tag string, err error) {
 	}
 
 	// Every change of the code creates another archive. Only the last one is kept.
-	archives := filepath.Join(s.Layout.Images(), "operator")
-
-	archive, err = image.Ensure(spec, archives)
+	archives, err := image.EnsureAll([]image.Spec{spec}, filepath.Join(s.Layout.Images(), "operator"))
 	if err != nil {
-		return "", "", err
-	}
-
-	if err := image.KeepOnly(archives, archive); err != nil {
 		return "", "", err
 	}
 
 	_, tag, err = image.SplitTag(spec.Tag)
-	if err != nil {
-		return "", "", err
-	}
 
-	return archive, tag, nil
+	return archives[0], tag, err
 }
 
-// PackObjectStore builds the object store, packs its image, and returns the path of the archive. `up` does not call it: an Etcd with a
-// Local store needs no object store, whose first build takes a minute.
-func (s *Seed) PackObjectStore(ctx context.Context) (string, error) {
-	if err := s.Builder.Ensure(ctx, build.ObjectStore); err != nil {
-		return "", err
+// LoadTestImages builds what only tests need, the object store and the wrapper around etcd 3.5, and loads the images into every node.
+func (s *Seed) LoadTestImages(ctx context.Context) error {
+	if len(s.existingNodes()) == 0 {
+		return fmt.Errorf("there are no nodes to load images into; start the cluster with %s", s.start())
 	}
 
-	spec, err := image.ObjectStore(s.Builder)
-	if err != nil {
-		return "", err
+	if err := s.Builder.Ensure(ctx, false, build.ObjectStore, build.EtcdWrapper35); err != nil {
+		return err
 	}
 
-	dir := filepath.Join(s.Layout.Images(), "object-store")
-
-	archive, err := image.Ensure(spec, dir)
-	if err != nil {
-		return "", err
-	}
-
-	return archive, image.KeepOnly(dir, archive)
-}
-
-// LoadObjectStore loads the image of the object store into every node that does not have it.
-func (s *Seed) LoadObjectStore(ctx context.Context) error {
-	nodes := s.existingNodes()
-	if len(nodes) == 0 {
-		return fmt.Errorf("no node to load the object store into; start one with %s", s.start())
-	}
-
-	archive, err := s.PackObjectStore(ctx)
+	specs, err := image.TestCatalogue(s.Builder)
 	if err != nil {
 		return err
 	}
 
-	return forEach(nodes, func(n layout.Node) error { return s.nodes.EnsureImages(ctx, n, []string{archive}) })
+	archives, err := image.EnsureAll(specs, filepath.Join(s.Layout.Images(), "test"))
+	if err != nil {
+		return err
+	}
+
+	return s.loadArchives(ctx, archives...)
 }
 
 // PackOperator builds the operator and writes its image to the file as a docker archive. It does not need a seed.
 func (s *Seed) PackOperator(ctx context.Context, file string) error {
-	dir, err := os.MkdirTemp("", "operator-")
+	archive, _, err := s.packOther(ctx, s.Layout.Root)
 	if err != nil {
-		return fmt.Errorf("creating a directory for the build: %w", err)
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-
-	if err := s.Builder.OperatorIn(ctx, dir); err != nil {
 		return err
 	}
 
-	spec, err := image.Operator(dir)
+	content, err := os.ReadFile(archive) // #nosec G304 -- an archive in the cache
 	if err != nil {
 		return err
 	}
@@ -224,7 +173,7 @@ func (s *Seed) PackOperator(ctx context.Context, file string) error {
 		return fmt.Errorf("creating the directory of the image: %w", err)
 	}
 
-	return image.Pack(spec, file)
+	return os.WriteFile(file, content, 0o644) // #nosec G306 -- an image is not secret
 }
 
 // LogPath returns the log file of a process, or an error that lists those that exist.

@@ -12,10 +12,6 @@ import (
 	"os"
 	"runtime"
 
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/addon"
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/build"
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/controlplane"
@@ -30,6 +26,9 @@ type Seed struct {
 	Layout  layout.Layout
 	Out     *progress.Printer
 	Builder build.Builder
+
+	// built is true after Build has built the operator.
+	built bool
 
 	processes process.Table
 	nodes     node.Manager
@@ -121,30 +120,9 @@ func CheckMachine() error {
 	return nil
 }
 
-// restConfig returns the client configuration of the administrator.
-func (s *Seed) restConfig() (*rest.Config, error) {
-	config, err := clientcmd.BuildConfigFromFlags("", s.Layout.Kubeconfig())
-	if err != nil {
-		return nil, fmt.Errorf("reading the kubeconfig: %w; start the cluster with %s", err, s.start())
-	}
-
-	config.QPS, config.Burst = 100, 200
-
-	return config, nil
-}
-
-func (s *Seed) client() (*kubernetes.Clientset, error) {
-	config, err := s.restConfig()
-	if err != nil {
-		return nil, err
-	}
-
-	return kubernetes.NewForConfig(config)
-}
-
-// Kubectl runs kubectl as the administrator and returns its output.
-func (s *Seed) Kubectl(ctx context.Context, args ...string) (string, error) {
-	return process.Output(ctx, append([]string{s.addons.Kubectl, "--kubeconfig=" + s.Layout.Kubeconfig()}, args...)...)
+// kubectl runs kubectl as the administrator.
+func (s *Seed) kubectl(ctx context.Context, args ...string) error {
+	return process.Run(ctx, append([]string{s.addons.Kubectl, "--kubeconfig=" + s.Layout.Kubeconfig()}, args...)...)
 }
 
 // existingNodes returns the nodes that have a directory.

@@ -6,15 +6,16 @@ package seed_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"sigs.k8s.io/kind/pkg/apis/config/v1alpha4"
 	"sigs.k8s.io/yaml"
 
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/layout"
@@ -158,18 +159,109 @@ var _ = Describe("The settings of the chart", func() {
 })
 
 var _ = Describe("KindUp", func() {
-	It("prints a valid configuration of kind and the arguments of Helm without a container engine", func() {
-		s, err := seed.New(layout.Seed, progress.New(GinkgoWriter))
+	var s *seed.Seed
+
+	BeforeEach(func() {
+		var err error
+		s, err = seed.New(layout.Seed, progress.New(GinkgoWriter))
 		Expect(err).NotTo(HaveOccurred())
+	})
 
+	It("prints the configuration of kind and the arguments of Helm without a container engine", func(ctx SpecContext) {
 		out := &bytes.Buffer{}
-		Expect(s.KindUp(context.Background(), true, out)).To(Succeed())
+		Expect(s.KindUp(ctx, true, out)).To(Succeed())
 
-		config, rest, found := strings.Cut(out.String(), "---\n")
+		text, rest, found := strings.Cut(out.String(), "---\n")
 		Expect(found).To(BeTrue())
-		parsed := &v1alpha4.Cluster{}
-		Expect(yaml.UnmarshalStrict([]byte(config), parsed)).To(Succeed())
-		Expect(parsed.Nodes).To(HaveLen(4))
+
+		type mount struct{ HostPath, ContainerPath string }
+		config := struct {
+			APIVersion, Kind, Name string
+			Nodes                  []struct {
+				Role        string
+				Labels      map[string]string
+				ExtraMounts []mount
+			}
+		}{}
+		Expect(yaml.UnmarshalStrict([]byte(text), &config)).To(Succeed())
+		Expect(config.Name).To(Equal("etcd-druid"))
+
+		zones := map[string]bool{}
+		for i, node := range config.Nodes {
+			Expect(node.ExtraMounts).To(ConsistOf(mount{filepath.Join(s.Layout.Cache, "kind", "local-store"), "/etc/gardener/local-backupbuckets"}))
+
+			if i > 0 {
+				Expect(node.Role).To(Equal("worker"))
+				zones[node.Labels["topology.kubernetes.io/zone"]] = true
+			}
+		}
+		Expect(config.Nodes).To(HaveLen(4))
+		Expect(config.Nodes[0].Role).To(Equal("control-plane"))
+		Expect(zones).To(And(HaveLen(3), Not(HaveKey(""))))
 		Expect(rest).To(And(ContainSubstring("upgrade"), ContainSubstring("test/e2e/values.yaml"), ContainSubstring("image.tag=TAG"), Not(ContainSubstring("imageVectorOverwrite"))))
+	})
+
+	It("returns an error with the remedy on a machine without a container engine", func(ctx SpecContext) {
+		GinkgoT().Setenv("PATH", GinkgoT().TempDir())
+		Expect(s.KindUp(ctx, false, GinkgoWriter)).To(MatchError(And(ContainSubstring("kind needs docker, podman or nerdctl"), ContainSubstring("`make up`"))))
+	})
+})
+
+var _ = Describe("The example", func() {
+	It("is the Etcd in the file", func() {
+		content, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "example", seed.ExampleFile))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(string(content)).To(ContainSubstring("kind: Etcd\nmetadata:\n  name: " + seed.ExampleName + "\n  namespace: " + seed.ExampleNamespace + "\n"))
+	})
+})
+
+var _ = Describe("API", func() {
+	serve := func(responses map[string]string) *seed.API {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			response, found := responses[r.URL.RequestURI()]
+			if !found {
+				http.NotFound(w, r)
+				return
+			}
+
+			_, _ = io.WriteString(w, response)
+		}))
+		DeferCleanup(server.Close)
+
+		return seed.NewAPI(server.URL)
+	}
+
+	DescribeTable("describes pods that are not ready", func(ctx SpecContext, pods, expected string) {
+		api := serve(map[string]string{"/api/v1/namespaces/ns/pods?labelSelector=app%3Dx": `{"items":[` + pods + `]}`})
+		Expect(api.MissingPods(ctx, "ns", "app=x")).To(Equal(expected))
+	},
+		Entry("the container that is not ready, and the reason",
+			`{"metadata":{"name":"x-0","deletionTimestamp":null},"status":{"phase":"Running","containerStatuses":[{"name":"etcd","state":{"waiting":{"reason":"ErrImageNeverPull"}}},{"name":"backup-restore","ready":true}]}}`,
+			"pod x-0 is ErrImageNeverPull (etcd), 1 of 2 containers ready"),
+		Entry("a container that has failed",
+			`{"metadata":{"name":"x-0"},"status":{"phase":"Running","containerStatuses":[{"name":"etcd","state":{"terminated":{"exitCode":3}}}]}}`,
+			"pod x-0 is failing (etcd ended with code 3), 0 of 1 containers ready"),
+		Entry("a pod that is terminating", `{"metadata":{"name":"x-0","deletionTimestamp":"2026-01-01T00:00:00Z"},"status":{"conditions":[{"type":"Ready","status":"True"}]}}`,
+			"pod x-0 is terminating"),
+		Entry("ready pods", `{"metadata":{"name":"x-0"},"status":{"conditions":[{"type":"Ready","status":"True"}]}}`, "its pods are ready"),
+		Entry("none", "", "no pod yet"),
+	)
+
+	It("describes why the Etcd is not ready", func(ctx SpecContext) {
+		api := serve(map[string]string{
+			"/apis/druid.gardener.cloud/v1alpha1/namespaces/etcd-example/etcds/etcd-local":                `{"status":{"conditions":[{"type":"Ready","status":"False","message":"no quorum"}],"lastErrors":[{"description":"no store"}]}}`,
+			"/api/v1/namespaces/etcd-example/pods?labelSelector=app.kubernetes.io%2Fpart-of%3Detcd-local": `{"items":[]}`,
+		})
+		Expect(api.MissingEtcd(ctx)).To(Equal("Ready is False (no quorum); no store; no pod yet"))
+	})
+
+	It("compares the revision of the key with the Leases of the snapshots", func(ctx SpecContext) {
+		const leases = "/apis/coordination.k8s.io/v1/namespaces/etcd-example/leases/etcd-local-"
+		api := serve(map[string]string{leases + "full-snap": `{"spec":{"holderIdentity":"1"}}`, leases + "delta-snap": `{"spec":{}}`})
+		Expect(api.MissingRevision(ctx, 1, "full")).To(BeEmpty())
+		Expect(api.MissingRevision(ctx, 2, "full", "delta")).To(ContainSubstring("revisions up to 1"))
+
+		api = serve(map[string]string{leases + "full-snap": `{"spec":{"holderIdentity":"1"}}`, leases + "delta-snap": `{"spec":{"holderIdentity":"2"}}`})
+		Expect(api.MissingRevision(ctx, 2, "full", "delta")).To(BeEmpty())
 	})
 })

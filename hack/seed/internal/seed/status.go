@@ -12,9 +12,6 @@ import (
 	"text/tabwriter"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/layout"
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/network"
 )
@@ -64,18 +61,20 @@ func (s *Seed) printNodes(ctx context.Context, out io.Writer) {
 	pods := map[string]int{}
 
 	// The API server may be down. The status then contains the rest.
-	if client, err := s.client(); err == nil {
+	if client, err := s.api(); err == nil {
 		ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 		defer cancel()
 
-		if list, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{}); err == nil {
-			for _, item := range list.Items {
-				ready[item.Name] = readiness(item)
+		var found list
+		if client.get(ctx, "/api/v1/nodes", &found) == nil {
+			for _, item := range found.Items {
+				ready[item.Metadata.Name] = strings.ToLower(item.condition("Ready").Status)
 			}
 		}
 
-		if list, err := client.CoreV1().Pods("").List(ctx, metav1.ListOptions{}); err == nil {
-			for _, pod := range list.Items {
+		found = list{}
+		if client.get(ctx, "/api/v1/pods", &found) == nil {
+			for _, pod := range found.Items {
 				pods[pod.Spec.NodeName]++
 			}
 		}
@@ -98,14 +97,4 @@ func (s *Seed) printNodes(ctx context.Context, out io.Writer) {
 
 		_, _ = fmt.Fprintf(out, "%s\t%s\t%s\t%d\n", n.Name(), state, connection, pods[n.Name()])
 	}
-}
-
-func readiness(item corev1.Node) string {
-	for _, condition := range item.Status.Conditions {
-		if condition.Type == corev1.NodeReady {
-			return strings.ToLower(string(condition.Status))
-		}
-	}
-
-	return "unknown"
 }

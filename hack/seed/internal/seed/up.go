@@ -14,9 +14,6 @@ import (
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/build"
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/cgroup"
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/host"
@@ -28,39 +25,37 @@ import (
 
 const startTimeout = 4 * time.Minute
 
-// Build builds the programs and creates the images that a cluster needs to start.
-func (s *Seed) Build(ctx context.Context) ([]string, error) {
+// Build builds the programs and creates the images that the cluster needs to start, and the operator if the option is set.
+func (s *Seed) Build(ctx context.Context, operator bool) ([]string, error) {
 	if err := build.EnsurePackages(ctx, s.Out); err != nil {
 		return nil, err
 	}
 
-	if err := s.Builder.Ensure(ctx, build.Initial()...); err != nil {
+	names := build.Initial()
+	if s.Layout.Cluster == layout.Bare {
+		names = append(names, build.NetworkPolicies)
+	}
+
+	if err := s.Builder.Ensure(ctx, operator, names...); err != nil {
 		return nil, err
 	}
+
+	s.built = operator
 
 	specs, err := image.Catalogue(s.Builder)
 	if err != nil {
 		return nil, err
 	}
 
-	var archives []string
-
-	for _, spec := range specs {
-		archive, err := image.Ensure(spec, s.Layout.Images())
-		if err != nil {
-			return nil, err
-		}
-
-		archives = append(archives, archive)
-	}
-
-	return archives, image.KeepOnly(s.Layout.Images(), archives...)
+	return image.EnsureAll(specs, s.Layout.Images())
 }
 
 // Options are the options of Up.
 type Options struct {
 	// Nodes is the number of nodes, from 1 to layout.MaxNodes.
 	Nodes int
+	// Operator also builds the operator, which Deploy and PrepareOperator then do not build again.
+	Operator bool
 	// VolumesInMemory keeps the volumes on a tmpfs, so that a slow disk does not delay the fsync calls of etcd. The volumes do not
 	// survive a reboot. False keeps them on disk. It has no effect on a cluster that has volumes on disk already.
 	VolumesInMemory bool
@@ -77,7 +72,7 @@ func (s *Seed) Up(ctx context.Context, options Options) error {
 		return err
 	}
 
-	archives, err := s.Build(ctx)
+	archives, err := s.Build(ctx, options.Operator)
 	if err != nil {
 		return err
 	}
@@ -165,7 +160,7 @@ func (s *Seed) prepare(ctx context.Context) error {
 // WeighPrograms sets the weight of the programs of a running cluster: the API server, the kubelets, the container runtimes and what they execute.
 // The fraction is relative to the weight of all pods, and greater than 0. Up sets it to 1. Without a started cluster, an error is returned.
 func (s *Seed) WeighPrograms(fraction float64) error {
-	if _, err := s.client(); err != nil {
+	if _, err := s.api(); err != nil {
 		return err
 	}
 
@@ -173,7 +168,7 @@ func (s *Seed) WeighPrograms(fraction float64) error {
 }
 
 func (s *Seed) startControllers(ctx context.Context) error {
-	client, err := s.client()
+	client, err := s.api()
 	if err != nil {
 		return err
 	}
@@ -183,7 +178,7 @@ func (s *Seed) startControllers(ctx context.Context) error {
 			return "", err
 		}
 
-		if _, err := client.RESTClient().Get().AbsPath("/readyz").DoRaw(ctx); err != nil {
+		if client.get(ctx, "/readyz", nil) != nil {
 			return "not ready yet", nil
 		}
 
@@ -266,26 +261,23 @@ func (s *Seed) waitForNodes(ctx context.Context, nodes []layout.Node) error {
 
 // missingNodes returns the names of the nodes that are not ready.
 func (s *Seed) missingNodes(ctx context.Context, nodes []layout.Node) (string, error) {
-	client, err := s.client()
+	client, err := s.api()
 	if err != nil {
 		return "", err
 	}
 
-	list, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
-	if err != nil {
+	var found list
+	if err := client.get(ctx, "/api/v1/nodes", &found); err != nil {
 		return err.Error(), nil
 	}
 
 	ready := map[string]bool{}
 
-	for _, item := range list.Items {
-		for _, condition := range item.Status.Conditions {
-			if condition.Type == corev1.NodeReady {
-				// A status from before a crash or a reboot is outdated.
-				fresh := !condition.LastHeartbeatTime.Time.Before(s.nodes.Started(item.Name))
-				ready[item.Name] = condition.Status == corev1.ConditionTrue && fresh
-			}
-		}
+	for _, item := range found.Items {
+		condition := item.condition("Ready")
+		// A status from before a crash or a reboot is outdated.
+		fresh := !condition.LastHeartbeatTime.Before(s.nodes.Started(item.Metadata.Name))
+		ready[item.Metadata.Name] = condition.Status == "True" && fresh
 	}
 
 	var missing []string
