@@ -9,16 +9,14 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 )
 
 // build calls hack/build.sh for a platform.
 func (r release) build(ctx context.Context, p platform, arguments ...string) error {
-	_, err := r.command(ctx, []string{"GOOS=" + p.os, "GOARCH=" + p.arch, "EFFECTIVE_VERSION=" + r.version}, "hack/build.sh", arguments...)
+	_, err := r.command(ctx, []string{"GOOS=" + p.OS, "GOARCH=" + p.Arch, "EFFECTIVE_VERSION=" + r.version}, "hack/build.sh", arguments...)
 
 	return err
 }
@@ -50,5 +48,3 @@ func writeAll(directory string, files map[string][]byte) error {
 
 	return nil
 }
-
-func sortedNames(files map[string][]byte) []string { return slices.Sorted(maps.Keys(files)) }

@@ -8,8 +8,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 )
 
@@ -28,14 +26,8 @@ var imagePrograms = []program{
 	{name: "etcd-helper", module: "cmd/etcd-helper", pkg: "."},
 }
 
-// programBillOfMaterials builds a program for linux/amd64. The modules do not depend on the architecture.
-func (r release) programBillOfMaterials(ctx context.Context, p program) ([]byte, error) {
-	directory, err := os.MkdirTemp("", "release-")
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(directory)
-	built := filepath.Join(directory, p.name)
+// programBillOfMaterials builds a program for linux/amd64 as the file built. The modules do not depend on the architecture.
+func (r release) programBillOfMaterials(ctx context.Context, p program, built string) ([]byte, error) {
 	arguments := []string{"-o", built, p.pkg}
 	if p.module != "" {
 		arguments = append([]string{"-C", p.module}, arguments...)

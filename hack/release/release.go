@@ -6,7 +6,6 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -40,23 +39,23 @@ type release struct {
 	programs []program
 }
 
-// platform is an operating system and an architecture of Go.
-type platform struct{ os, arch string }
+// platform is an operating system and an architecture of Go. The templates read its fields and methods.
+type platform struct{ OS, Arch string }
 
 var platforms = []platform{{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "amd64"}, {"darwin", "arm64"}, {"windows", "amd64"}, {"windows", "arm64"}}
 
-// archiveName is the name of the archive of the plugin. It contains no version, so that workflows can name it.
-func (p platform) archiveName() string {
-	if p.os == "windows" {
-		return fmt.Sprintf("%s-%s-%s.zip", plugin, p.os, p.arch)
+// Archive is the name of the archive of the plugin. It contains no version, so that workflows can name it.
+func (p platform) Archive() string {
+	if p.OS == "windows" {
+		return fmt.Sprintf("%s-%s-%s.zip", plugin, p.OS, p.Arch)
 	}
 
-	return fmt.Sprintf("%s-%s-%s.tar.gz", plugin, p.os, p.arch)
+	return fmt.Sprintf("%s-%s-%s.tar.gz", plugin, p.OS, p.Arch)
 }
 
-// binary is the name of the plugin in the archive.
-func (p platform) binary() string {
-	if p.os == "windows" {
+// Binary is the name of the plugin in the archive.
+func (p platform) Binary() string {
+	if p.OS == "windows" {
 		return plugin + ".exe"
 	}
 
@@ -71,48 +70,37 @@ func (r release) write(ctx context.Context) error {
 	if err := os.RemoveAll(r.out); err != nil {
 		return err
 	}
+	built, err := os.MkdirTemp("", "release-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(built)
 	files := map[string][]byte{}
 	for _, p := range r.platforms {
-		content, err := r.pluginArchive(ctx, p)
-		if err != nil {
-			return fmt.Errorf("%s: %w", p.archiveName(), err)
+		if files[p.Archive()], err = r.pluginArchive(ctx, p, filepath.Join(built, p.OS+p.Arch)); err != nil {
+			return fmt.Errorf("%s: %w", p.Archive(), err)
 		}
-		files[p.archiveName()] = content
 	}
 	for _, p := range r.programs {
-		content, err := r.programBillOfMaterials(ctx, p)
-		if err != nil {
+		if files[p.name+billOfMaterialsSuffix], err = r.programBillOfMaterials(ctx, p, filepath.Join(built, p.name)); err != nil {
 			return fmt.Errorf("%s: %w", p.name, err)
 		}
-		files[p.name+billOfMaterialsSuffix] = content
 	}
-	for _, next := range []struct {
-		name   string
-		create func(map[string][]byte) ([]byte, error)
-	}{
-		{r.chartArchiveName(), r.chartArchive},
-		{krewManifest, r.krewManifest},
-		{notes, r.notes}, // they list the files above
-	} {
-		content, err := next.create(files)
-		if err != nil {
-			return fmt.Errorf("%s: %w", next.name, err)
+	if files[fmt.Sprintf("%s-%s.tgz", chart, strings.TrimPrefix(r.version, "v"))], err = r.chartArchive(); err != nil {
+		return fmt.Errorf("%s: %w", chart, err)
+	}
+	// Each of them describes the files before it.
+	for _, name := range []string{krewManifest, notes, checksums} {
+		if files[name], err = r.render(name, files); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
 		}
-		files[next.name] = content
 	}
-	files[checksums] = sums(files)
 
 	return writeAll(r.out, files)
 }
 
-// pluginArchive builds the plugin and packs it with its license and its bill of materials.
-func (r release) pluginArchive(ctx context.Context, p platform) ([]byte, error) {
-	directory, err := os.MkdirTemp("", "release-")
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(directory)
-	built := filepath.Join(directory, p.binary())
+// pluginArchive builds the plugin as the file built, and packs it with its license and its bill of materials.
+func (r release) pluginArchive(ctx context.Context, p platform, built string) ([]byte, error) {
 	if err := r.build(ctx, p, "-o", built, "./cmd/"+plugin); err != nil {
 		return nil, err
 	}
@@ -130,18 +118,14 @@ func (r release) pluginArchive(ctx context.Context, p platform) ([]byte, error) 
 	}
 	files := []archive.File{
 		{Name: "LICENSE", Content: license},
-		{Name: p.binary(), Executable: true, Content: content},
+		{Name: p.Binary(), Executable: true, Content: content},
 		{Name: plugin + billOfMaterialsSuffix, Content: materials},
 	}
-	if p.os == "windows" {
+	if p.OS == "windows" {
 		return archive.Zip(files, r.modified)
 	}
 
 	return archive.TarGz(files, r.modified)
-}
-
-func (r release) chartArchiveName() string {
-	return fmt.Sprintf("%s-%s.tgz", chart, strings.TrimPrefix(r.version, "v"))
 }
 
 var (
@@ -150,7 +134,7 @@ var (
 )
 
 // chartArchive packs the chart as `helm package --version --app-version` does, which writes the current time into the archive.
-func (r release) chartArchive(map[string][]byte) ([]byte, error) {
+func (r release) chartArchive() ([]byte, error) {
 	files, err := archive.Directory(filepath.Join(r.root, "charts"), chart)
 	if err != nil {
 		return nil, err
@@ -163,14 +147,4 @@ func (r release) chartArchive(map[string][]byte) ([]byte, error) {
 	}
 
 	return archive.TarGz(files, r.modified)
-}
-
-// sums has the format of sha256sum.
-func sums(files map[string][]byte) []byte {
-	text := &strings.Builder{}
-	for _, name := range sortedNames(files) {
-		fmt.Fprintf(text, "%x  %s\n", sha256.Sum256(files[name]), name)
-	}
-
-	return []byte(text.String())
 }

@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -28,6 +29,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	helmloader "helm.sh/helm/v4/pkg/chart/v2/loader"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 )
 
@@ -140,7 +142,7 @@ var _ = Describe("A release", Ordered, func() {
 		GinkgoT().Setenv("TZ", "Asia/Tokyo")
 		Expect(modified.In(time.FixedZone("", 9*60*60)).Equal(modified)).To(BeTrue())
 		again := build(ctx, copyOfRepository())
-		Expect(sortedNames(again)).To(Equal(sortedNames(files)))
+		Expect(slices.Sorted(maps.Keys(again))).To(Equal(slices.Sorted(maps.Keys(files))))
 		for name, content := range files {
 			Expect(bytes.Equal(again[name], content)).To(BeTrue(), "%s differs", name)
 		}
@@ -148,20 +150,20 @@ var _ = Describe("A release", Ordered, func() {
 
 	It("contains the plugin, the license and the bill of materials in each archive, with the time of the commit", func() {
 		for _, p := range tested {
-			archived := unpack(p.archiveName(), files[p.archiveName()])
-			Expect(archived).To(And(HaveLen(3), HaveKey("LICENSE"), HaveKey(p.binary()), HaveKey("kubectl-etcd.cdx.json")))
+			archived := unpack(p.Archive(), files[p.Archive()])
+			Expect(archived).To(And(HaveLen(3), HaveKey("LICENSE"), HaveKey(p.Binary()), HaveKey("kubectl-etcd.cdx.json")))
 			for name, file := range archived {
 				Expect(file.modified).To(BeTemporally("==", modified), name)
 			}
-			Expect(archived[p.binary()].mode).To(Equal(fs.FileMode(0o755)))
-			info, err := buildinfo.Read(bytes.NewReader(archived[p.binary()].content))
+			Expect(archived[p.Binary()].mode).To(Equal(fs.FileMode(0o755)))
+			info, err := buildinfo.Read(bytes.NewReader(archived[p.Binary()].content))
 			Expect(err).NotTo(HaveOccurred())
 			settings := map[string]string{}
 			for _, setting := range info.Settings {
 				settings[setting.Key] = setting.Value
 			}
-			Expect(settings).To(And(HaveKeyWithValue("GOOS", p.os), HaveKeyWithValue("GOARCH", p.arch), HaveKeyWithValue("CGO_ENABLED", "0"), HaveKeyWithValue("-trimpath", "true")))
-			Expect(bytes.Contains(archived[p.binary()].content, []byte("/hack/release"))).To(BeFalse())
+			Expect(settings).To(And(HaveKeyWithValue("GOOS", p.OS), HaveKeyWithValue("GOARCH", p.Arch), HaveKeyWithValue("CGO_ENABLED", "0"), HaveKeyWithValue("-trimpath", "true")))
+			Expect(bytes.Contains(archived[p.Binary()].content, []byte("/hack/release"))).To(BeFalse())
 		}
 	})
 
@@ -203,16 +205,26 @@ var _ = Describe("A release", Ordered, func() {
 	})
 
 	It("has a krew manifest with the checksums of the archives", func() {
-		manifest := krewPlugin{}
+		manifest := struct {
+			APIVersion, Kind string
+			Metadata         map[string]string
+			Spec             struct {
+				Version, Homepage, ShortDescription, Description string
+				Platforms                                        []struct {
+					Selector         metav1.LabelSelector
+					URI, SHA256, Bin string
+				}
+			}
+		}{}
 		Expect(yaml.UnmarshalStrict(files["etcd.yaml"], &manifest)).To(Succeed())
 		Expect(manifest.Metadata).To(HaveKeyWithValue("name", "etcd"))
 		Expect(manifest.Spec.Version).To(Equal("v0.1.0-test"))
 		Expect(manifest.Spec.Platforms).To(HaveLen(len(tested)))
 		for i, p := range manifest.Spec.Platforms {
-			Expect(p.Selector.MatchLabels).To(Equal(map[string]string{"os": tested[i].os, "arch": tested[i].arch}))
-			Expect(p.URI).To(HaveSuffix("/releases/download/v0.1.0-test/" + tested[i].archiveName()))
-			Expect(p.SHA256).To(Equal(fmt.Sprintf("%x", sha256.Sum256(files[tested[i].archiveName()]))))
-			Expect(unpack(tested[i].archiveName(), files[tested[i].archiveName()])).To(HaveKey(p.Bin))
+			Expect(p.Selector.MatchLabels).To(Equal(map[string]string{"os": tested[i].OS, "arch": tested[i].Arch}))
+			Expect(p.URI).To(HaveSuffix("/releases/download/v0.1.0-test/" + tested[i].Archive()))
+			Expect(p.SHA256).To(Equal(fmt.Sprintf("%x", sha256.Sum256(files[tested[i].Archive()]))))
+			Expect(unpack(tested[i].Archive(), files[tested[i].Archive()])).To(HaveKey(p.Bin))
 		}
 	})
 
@@ -274,7 +286,7 @@ var _ = Describe("The workflows", func() {
 			Expect(err).NotTo(HaveOccurred())
 			published := []string{krewManifest, checksums}
 			for _, p := range platforms {
-				published = append(published, p.archiveName())
+				published = append(published, p.Archive())
 			}
 			for _, p := range imagePrograms {
 				published = append(published, p.name+billOfMaterialsSuffix)

@@ -6,7 +6,8 @@ package main
 
 import (
 	"bytes"
-	_ "embed"
+	"crypto/sha256"
+	"embed"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,14 +16,21 @@ import (
 	"text/template"
 )
 
-//go:embed release-notes.md.tmpl
-var notesTemplate string
+const homepage = "https://github.com/gardener/gardener-extension-etcd-druid"
+
+//go:embed *.tmpl
+var templateFiles embed.FS
+
+var templates = template.Must(template.New("").Funcs(template.FuncMap{
+	"sha256": func(content []byte) string { return fmt.Sprintf("%x", sha256.Sum256(content)) },
+}).ParseFS(templateFiles, "*.tmpl"))
 
 // links are those of the changelog, which are relative to the root of the repository.
 var links = regexp.MustCompile(`\]\(([^):#]+)([^):]*)\)`)
 
-// notes are the release notes: the section of the version in the changelog, and the files of the release.
-func (r release) notes(files map[string][]byte) ([]byte, error) {
+// render writes a file that describes the files of the release: the krew manifest, the release notes, or the checksums. The release notes
+// contain the section of the version in the changelog.
+func (r release) render(name string, files map[string][]byte) ([]byte, error) {
 	changelog, err := os.ReadFile(filepath.Join(r.root, "CHANGELOG.md")) // #nosec G304 -- a file of the repository
 	if err != nil {
 		return nil, err
@@ -31,13 +39,9 @@ func (r release) notes(files map[string][]byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	parsed, err := template.New(notes).Parse(notesTemplate)
-	if err != nil {
-		return nil, err
-	}
 	var text bytes.Buffer
-	err = parsed.Execute(&text, map[string]any{
-		"Version": r.version, "Homepage": homepage, "Files": sortedNames(files),
+	err = templates.ExecuteTemplate(&text, name+".tmpl", map[string]any{
+		"Version": r.version, "Homepage": homepage, "Platforms": r.platforms, "Files": files,
 		"Changes": links.ReplaceAllString(changes, fmt.Sprintf("](%s/blob/%s/$1$2)", homepage, r.version)),
 	})
 
