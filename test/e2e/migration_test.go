@@ -58,7 +58,11 @@ var _ = Describe("The operator on a seed of gardenlet", quiet, Serial, SpecPrior
 		eventuallyRuns := createWithEtcdDruid(ctx, ns, operator, adopted)
 
 		By("running one member like etcd-druid")
-		one := fixture.Etcd(fixture.WithName("one"), withLocalStore(ns))
+		one := fixture.Etcd(fixture.WithName("one"), withLocalStore(ns), func(etcd *druidv1alpha1.Etcd) {
+			store := adopted.Spec.Backup.Store.DeepCopy()
+			store.Prefix = entry + "/one" // gardener-resource-manager rejects a prefix without the namespace
+			etcd.Spec.Backup.Store = store
+		})
 		ns.Create(ctx, one)
 		eventuallyOneRuns := createWithEtcdDruid(ctx, ns, operator, one)
 
