@@ -46,12 +46,12 @@ type operator struct {
 }
 
 // newOperator returns the process of the operator, which does not run yet. It writes the configuration and the kubeconfig of the operator.
-func newOperator(ctx context.Context, c client.Client, cluster *rest.Config, o Options, config string, fail func(error)) (*operator, error) {
+func newOperator(ctx context.Context, c client.Client, cluster *rest.Config, o Options, config string) (*operator, error) {
 	token, err := tokenOfOperator(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	process := &operator{program: o.Operator, dir: o.Dir, token: token, fail: fail, stop: func() {}}
+	process := &operator{program: o.Operator, dir: o.Dir, token: token, stop: func() {}}
 	if err := os.WriteFile(process.file("config.yaml"), []byte(config), 0o600); err != nil {
 		return nil, fmt.Errorf("writing the configuration of the operator: %w", err)
 	}

@@ -104,9 +104,10 @@ func (r *runner) setUp(ctx context.Context, fail context.CancelCauseFunc) error 
 	if err != nil {
 		return fmt.Errorf("installing the operator: %w", err)
 	}
-	if r.operator, err = newOperator(ctx, ownClient, config, r.Options, settings, fail); err != nil {
+	if r.operator, err = newOperator(ctx, ownClient, config, r.Options, settings); err != nil {
 		return err
 	}
+	r.operator.fail = fail
 	objects, err := cache.New(config, cache.Options{Scheme: ownClient.Scheme(), DefaultTransform: cache.TransformStripManagedFields()})
 	if err != nil {
 		return fmt.Errorf("creating a cache: %w", err)
