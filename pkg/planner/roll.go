@@ -285,21 +285,17 @@ func replacing(name string, healthy, after, size int) string {
 	return sentence
 }
 
-// renderedAlone is the first member if its pod was rendered with size 1 and other members run. Earlier versions of the operator, and
-// etcd-druid, restart it after the last member has joined. Nil: it was not. No pod of etcd-druid has a hook, so a hook of the others proves
-// nothing about the first member of an adopted cluster. There, the first member was started alone if a newer pod, also outdated, has
-// another configuration.
+// renderedAlone is the first member of an adopted cluster if its pod was rendered with size 1 and other members run. etcd-druid restarts it after
+// the last member has joined. Nil: it was not. No pod of etcd-druid has a hook. The first member was started alone if a newer pod, also outdated,
+// has another configuration.
 func renderedAlone(v view) *etcdcluster.Member {
-	if len(v.members) < 2 || joinsExisting(v.etcd, v.o) || !v.members[0].UsesStore() || !v.members[0].IsOutdated(v.o.StatefulSet) || v.members[0].Pod.HasPreStopHook {
+	isAdopted := v.o.State.InitialClusterToken != ""
+	if !isAdopted || len(v.members) < 2 || joinsExisting(v.etcd, v.o) || !v.members[0].UsesStore() || !v.members[0].IsOutdated(v.o.StatefulSet) || v.members[0].Pod.HasPreStopHook {
 		return nil
 	}
 	first := &v.members[0]
 	for _, other := range v.members[1:] {
-		if other.Pod == nil {
-			continue
-		}
-		isNewer := other.Pod.ConfigChecksum != first.Pod.ConfigChecksum && first.Pod.CreationTime.Before(other.Pod.CreationTime)
-		if isAdopted := v.o.State.InitialClusterToken != ""; isAdopted && isNewer && other.IsOutdated(v.o.StatefulSet) || !isAdopted && (other.Pod.HasPreStopHook || isNewer) {
+		if other.Pod != nil && other.IsOutdated(v.o.StatefulSet) && other.Pod.ConfigChecksum != first.Pod.ConfigChecksum && first.Pod.CreationTime.Before(other.Pod.CreationTime) {
 			return first
 		}
 	}

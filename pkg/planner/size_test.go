@@ -129,7 +129,7 @@ var _ = Describe("The size that is rendered for the first member", func() {
 	})
 })
 
-var _ = Describe("A cluster that an earlier version left with its first member at size 1", func() {
+var _ = Describe("An adopted cluster that etcd-druid left with its first member at size 1", func() {
 	var (
 		now  = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 		etcd *druidv1alpha1.Etcd
@@ -143,9 +143,12 @@ var _ = Describe("A cluster that an earlier version left with its first member a
 		name, id := fmt.Sprintf("main-%d", ordinal), uint64(0xa1+ordinal) // #nosec G115 -- 0 to 2
 		isReady := role == "voter"
 		o.Pods = append(o.Pods, etcdcluster.Pod{
-			Name: name, Ordinal: ordinal, UID: types.UID("uid-of-" + name), ResourceVersion: "7", RevisionHash: "new", Ready: isReady, ContainersReady: isReady,
-			HasPreStopHook: ordinal > 0, ConfigChecksum: "of-3", Store: "the store", CreationTime: now.Add(-time.Hour + time.Duration(ordinal)*time.Minute),
+			Name: name, Ordinal: ordinal, UID: types.UID("uid-of-" + name), ResourceVersion: "7", RevisionHash: "old", Ready: isReady, ContainersReady: isReady,
+			ConfigChecksum: "of-3", Store: "the store", CreationTime: now.Add(-time.Hour + time.Duration(ordinal)*time.Minute),
 		})
+		if ordinal == 2 { // the operator has started the third one
+			o.Pods[2].RevisionHash, o.Pods[2].HasPreStopHook = "new", true
+		}
 		o.Claims = append(o.Claims, etcdcluster.Claim{Name: "main-" + name, Ordinal: ordinal, Exists: true, CreationTime: now.Add(-time.Hour)})
 		o.State.Replicas, o.StatefulSet.SpecReplicas = new(int32(ordinal+1)), int32(ordinal+1) // #nosec G115 -- 0 to 2
 		if role == "pending" {
@@ -173,13 +176,13 @@ var _ = Describe("A cluster that an earlier version left with its first member a
 		withStore(etcd)
 		o = etcdcluster.Observation{
 			ManagedResource:   etcdcluster.ManagedResource{Exists: true, Name: "druid-main"},
-			State:             state.State{Size: 3},
+			State:             state.State{Size: 3, InitialClusterToken: "etcd-cluster"},
 			FullSnapshotLease: etcdcluster.Lease{RenewTime: now.Add(-time.Second)},
 			StatefulSet:       etcdcluster.StatefulSet{Exists: true, Name: "main", UpdateRevision: "new", Store: "the store"},
 			Etcd:              etcdcluster.EtcdResponses{Queried: true},
 		}
 		started("voter")
-		o.Pods[0].RevisionHash, o.Pods[0].ConfigChecksum = "old", "of-1"
+		o.Pods[0].ConfigChecksum = "of-1"
 	})
 
 	DescribeTable("restarts it next, as soon as that is safe",
@@ -261,12 +264,9 @@ var _ = Describe("A cluster that an earlier version left with its first member a
 		Expect(planner.For(etcd, o, now).Step).To(BeNil())
 	})
 
-	It("is known from its configuration where etcd-druid made the pods, which have no hook", func() {
+	It("is known from its configuration", func() {
 		started("voter")
 		started("voter")
-		for ordinal := range o.Pods {
-			o.Pods[ordinal].HasPreStopHook, o.Pods[ordinal].RevisionHash = false, "old"
-		}
 		Expect(planner.For(etcd, o, now).Step).To(And(WithTransform(kindOf, Equal("MoveLeader")), HaveField("Object", "main-0")))
 		o.Pods[0].ConfigChecksum = "of-3"
 		Expect(planner.For(etcd, o, now).Step).To(And(WithTransform(kindOf, Equal("EvictPod")), HaveField("Object", "main-1")), "a follower goes first")
@@ -274,7 +274,7 @@ var _ = Describe("A cluster that an earlier version left with its first member a
 
 	It("is no reason to restart a first member that has the size, and another template", func() {
 		started("voter")
-		o.Pods[0].HasPreStopHook, o.Pods[1].RevisionHash = true, "old"
+		o.Pods[0].HasPreStopHook = true
 		Expect(planner.For(etcd, o, now).ScaleUp).NotTo(BeNil(), "all are replaced when the third has joined")
 	})
 })
