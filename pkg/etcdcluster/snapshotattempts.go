@@ -103,10 +103,9 @@ func (c SnapshotAttempts) Interrupted(startedAt time.Time) SnapshotAttempts {
 	return next
 }
 
-// IsFresh is true while the verified snapshot is recent enough for a decision. EndedAt is then the end of the attempt that took it. With an
-// error it is that of a later attempt: earlier operators did not drop the snapshot when one was interrupted.
+// IsFresh is true while the verified snapshot is recent enough for a decision. EndedAt is then the end of the attempt that took it.
 func (c SnapshotAttempts) IsFresh(now time.Time) bool {
-	return c.Verified != nil && c.Error == "" && now.Sub(c.EndedAt) < snapshotValidity
+	return c.Verified != nil && now.Sub(c.EndedAt) < snapshotValidity
 }
 
 // Unsuccessful counts the attempts without a usable snapshot. Verified counts too, since it is too old.

@@ -34,6 +34,36 @@ var _ = DescribeTable("LeaderStoreLocation",
 	Entry("is the store of the Leases without pods", inA, inB, "a", inA),
 )
 
+var _ = DescribeTable("LeaderStoreLocation after a change of the endpoint", func(expected string, change func(*etcdcluster.Observation)) {
+	o := etcdcluster.Observation{
+		StoreLocation:     atNew,
+		StatefulSet:       etcdcluster.StatefulSet{Exists: true, Store: "fingerprint-new"},
+		Pods:              []etcdcluster.Pod{{Name: "main-0", Store: "fingerprint-old"}, {Name: "main-1", Ordinal: 1, Store: "fingerprint-new"}},
+		FullSnapshotLease: etcdcluster.Lease{Exists: true, Name: "main-full-snap", Store: atOld},
+		Etcd: etcdcluster.EtcdResponses{Queried: true, Members: []etcdcluster.EndpointStatus{
+			{Reachable: true, Healthy: true, MemberID: 1, LeaderID: 1}, {Ordinal: 1, Reachable: true, Healthy: true, MemberID: 2, LeaderID: 1},
+		}},
+	}
+	change(&o)
+	Expect(o.LeaderStoreLocation()).To(Equal(expected))
+},
+	Entry("is the former store if the leader still uses it", atOld, func(*etcdcluster.Observation) {}),
+	Entry("is the new store if the leader uses it", atNew, func(o *etcdcluster.Observation) { o.Etcd.Members[0].LeaderID, o.Etcd.Members[1].LeaderID = 2, 2 }),
+	Entry("is not known if no Lease names the former store", "", func(o *etcdcluster.Observation) { o.FullSnapshotLease.Store = "" }),
+	Entry("is the new store if the leader uses other credentials for it", atNew, usesOtherCredentials),
+	Entry("is not known if the leader may use an endpoint that was corrected", "", func(o *etcdcluster.Observation) {
+		usesOtherCredentials(o)
+		o.State.Store = &state.Store{Provider: "S3", ChangedAt: time.Unix(1000, 0)}
+	}),
+	Entry("is the former store while no leader is known, and a pod uses it", atOld, func(o *etcdcluster.Observation) { o.Etcd.Members[0].LeaderID, o.Etcd.Members[1].LeaderID = 0, 0 }),
+)
+
+// usesOtherCredentials lets the first pod differ from the StatefulSet in the Secret of the store alone.
+func usesOtherCredentials(o *etcdcluster.Observation) {
+	o.Pods[0].StoreLocation = `S3 container "c" prefix "p"`
+	o.FullSnapshotLease.Store, o.DeltaSnapshotLease.Store = o.StoreLocation, o.StoreLocation
+}
+
 var _ = DescribeTable("FormerStoreUse", func(expected etcdcluster.StoreUse, provider string, pods ...etcdcluster.Pod) {
 	changed := time.Unix(1000, 0)
 	Expect(etcdcluster.Observation{Pods: pods}.FormerStoreUse(&state.Store{Provider: provider, ChangedAt: changed})).To(Equal(expected))
@@ -49,6 +79,9 @@ var _ = DescribeTable("FormerStoreUse", func(expected etcdcluster.StoreUse, prov
 const (
 	inA = `S3 container "a" prefix "p" endpoint "e"`
 	inB = `S3 container "b" prefix "p" endpoint "e"`
+
+	atOld = `S3 container "c" prefix "p" endpoint "old"`
+	atNew = `S3 container "c" prefix "p" endpoint "new"`
 )
 
 var (

@@ -82,17 +82,14 @@ func finalSnapshot(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time
 }
 
 // storeOfSnapshot returns the store of a verified snapshot. Empty: it is not known. False: the sidecar that took the snapshot may not have used
-// the changed endpoint or account of the store. An earlier operator did not record the store. Then the sidecar of the leader counts.
+// the changed endpoint or account of the store.
 func storeOfSnapshot(o etcdcluster.Observation, verified state.VerifiedSnapshot) (string, bool) {
-	location, use := o.LeaderStoreLocation(), o.LeaderStoreUse(o.State.Store)
-	if !verified.PodCreationTime.IsZero() {
-		location, use = verified.Store, etcdcluster.StoreUseOf(o.State.Store, []etcdcluster.Pod{{CreationTime: verified.PodCreationTime}})
-	}
+	use := etcdcluster.StoreUseOf(o.State.Store, []etcdcluster.Pod{{CreationTime: verified.PodCreationTime}})
 	if !use.IsKnown || verified.At.Before(use.Since) {
 		return "", false
 	}
 
-	return location, true
+	return verified.Store, true
 }
 
 // waitsForRestart is what a full snapshot waits for if the sidecar of the leader uses a changed endpoint only after a restart. Without a leader,

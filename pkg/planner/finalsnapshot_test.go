@@ -23,6 +23,7 @@ var _ = Describe("PlanDiscard", func() {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	slow := &state.VerifiedSnapshot{Name: "Full-1", Revision: 42, At: now.Add(-20 * time.Minute), LastRevision: 43}
 	complete := &state.VerifiedSnapshot{Name: "Full-1", Revision: 42, At: now.Add(-time.Minute), LastRevision: 43}
+	stored := &state.VerifiedSnapshot{Name: "Full-1", Revision: 42, At: now.Add(-time.Minute), LastRevision: 43, Store: "the store", PodCreationTime: now.Add(-time.Hour)}
 	taken := &state.VerifiedSnapshot{Name: "Full-1", Revision: 42, At: now.Add(-time.Minute)}
 
 	var (
@@ -114,41 +115,19 @@ var _ = Describe("PlanDiscard", func() {
 		Expect(p().Step).To(BeAssignableToTypeOf(plan.TakeSnapshot{}))
 	})
 
-	DescribeTable("records the store of the pod of the leader", func(expected string, change func()) {
-		newStore, oldStore := `S3 container "c" prefix "p" endpoint "new"`, `S3 container "c" prefix "p" endpoint "old"`
-		o.StoreLocation, o.StatefulSet.Store, o.Pods[0].Store = newStore, "fingerprint-new", "fingerprint-old"
-		o.Pods = append(o.Pods, etcdcluster.Pod{Name: "main-1", Ordinal: 1, Store: "fingerprint-new"})
-		o.FullSnapshotLease = etcdcluster.Lease{Exists: true, Name: "main-full-snap", Store: oldStore}
+	DescribeTable("records the store of the pod that took the snapshot, although another member is the leader now", func(location string) {
+		o.StoreLocation = `S3 container "c" prefix "p" endpoint "new"`
+		o.Pods = append(o.Pods, etcdcluster.Pod{Name: "main-1", Ordinal: 1})
 		o.Etcd = etcdcluster.EtcdResponses{Queried: true, Alarms: []etcdcluster.Alarm{etcdcluster.WriteRejection}, Members: []etcdcluster.EndpointStatus{
-			{Reachable: true, Healthy: true, MemberID: 1, LeaderID: 1, QuorumRevision: 43}, {Ordinal: 1, Reachable: true, Healthy: true, MemberID: 2, LeaderID: 1, QuorumRevision: 43},
+			{Reachable: true, Healthy: true, MemberID: 1, LeaderID: 2, QuorumRevision: 43}, {Ordinal: 1, Reachable: true, Healthy: true, MemberID: 2, LeaderID: 2, QuorumRevision: 43},
 		}}
-		o.SnapshotAttempts = etcdcluster.SnapshotAttempts{Verified: complete, EndedAt: now}
-		change()
-		Expect(p().FinalSnapshot).To(HaveValue(HaveField("Store", expected)))
+		o.SnapshotAttempts = etcdcluster.SnapshotAttempts{EndedAt: now, Verified: &state.VerifiedSnapshot{
+			Name: "Full-1", Revision: 42, At: complete.At, LastRevision: 43, Store: location, PodCreationTime: now.Add(-time.Hour),
+		}}
+		Expect(p().FinalSnapshot).To(HaveValue(HaveField("Store", location)))
 	},
-		Entry("that still uses the former store", `S3 container "c" prefix "p" endpoint "old"`, func() {}),
-		Entry("that uses the new store", `S3 container "c" prefix "p" endpoint "new"`, func() { o.Etcd.Members[0].LeaderID, o.Etcd.Members[1].LeaderID = 2, 2 }),
-		Entry("that uses a store that is not known", "", func() { o.FullSnapshotLease.Store = "" }),
-		Entry("that uses other credentials for this store", `S3 container "c" prefix "p" endpoint "new"`, func() {
-			o.Pods[0].StoreLocation = `S3 container "c" prefix "p"`
-			o.FullSnapshotLease.Store, o.DeltaSnapshotLease.Store = o.StoreLocation, o.StoreLocation
-		}),
-		Entry("that may use an endpoint that was corrected", "", func() {
-			o.Pods[0].StoreLocation = `S3 container "c" prefix "p"`
-			o.FullSnapshotLease.Store, o.DeltaSnapshotLease.Store = o.StoreLocation, o.StoreLocation
-			o.State.Store = &state.Store{Provider: "S3", ChangedAt: now.Add(-time.Hour)}
-		}),
-		Entry("that took the snapshot, although another member is the leader now", `S3 container "c" prefix "p" endpoint "old"`, func() {
-			o.Etcd.Members[0].LeaderID, o.Etcd.Members[1].LeaderID = 2, 2
-			o.SnapshotAttempts.Verified = &state.VerifiedSnapshot{
-				Name: "Full-1", Revision: 42, At: complete.At, LastRevision: 43, Store: `S3 container "c" prefix "p" endpoint "old"`, PodCreationTime: now.Add(-time.Hour),
-			}
-		}),
-		Entry("that took the snapshot, if that store was not known", "", func() {
-			o.Etcd.Members[0].LeaderID, o.Etcd.Members[1].LeaderID = 2, 2
-			o.SnapshotAttempts.Verified = &state.VerifiedSnapshot{Name: "Full-1", Revision: 42, At: complete.At, LastRevision: 43, PodCreationTime: now.Add(-time.Hour)}
-		}),
-		Entry("the former store while no leader is known, and a pod uses it", `S3 container "c" prefix "p" endpoint "old"`, func() { o.Etcd.Members[0].LeaderID, o.Etcd.Members[1].LeaderID = 0, 0 }),
+		Entry("and another store is used", `S3 container "c" prefix "p" endpoint "old"`),
+		Entry("if that store was not known", ""),
 	)
 
 	It("waits for a watch while a pod must be replaced", func() {
@@ -374,9 +353,8 @@ var _ = Describe("PlanDiscard", func() {
 			Expect(p().FinalSnapshot).To(Equal(expected))
 		},
 		Entry("with a verified snapshot", func() {
-			o.SnapshotAttempts = etcdcluster.SnapshotAttempts{Verified: complete, EndedAt: now}
-			o.StoreLocation = "the store"
-		}, &state.FinalSnapshot{Generation: 4, Snapshot: complete, Store: "the store"}),
+			o.SnapshotAttempts = etcdcluster.SnapshotAttempts{Verified: stored, EndedAt: now}
+		}, &state.FinalSnapshot{Generation: 4, Snapshot: stored, Store: "the store"}),
 		Entry("with a verified snapshot that took longer than it is good for", func() {
 			o.SnapshotAttempts = etcdcluster.SnapshotAttempts{Verified: slow, EndedAt: now.Add(-5*time.Minute + time.Second)}
 		}, &state.FinalSnapshot{Generation: 4, Snapshot: slow}),
@@ -421,7 +399,7 @@ var _ = Describe("PlanDiscard", func() {
 var _ = Describe("A hibernation", func() {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	verified := func(name string) *state.VerifiedSnapshot {
-		return &state.VerifiedSnapshot{Name: name, Revision: 42, At: now}
+		return &state.VerifiedSnapshot{Name: name, Revision: 42, At: now, Store: "the store", PodCreationTime: now.Add(-time.Hour)}
 	}
 	var attempts etcdcluster.SnapshotAttempts
 
@@ -459,8 +437,6 @@ var _ = Describe("A hibernation", func() {
 	It("does not record the store of the newest snapshot if its endpoint changed after that", func() {
 		attempts = etcdcluster.SnapshotAttempts{Verified: verified("Full-3"), EndedAt: now, Expired: 2}
 		store = &state.Store{Provider: "S3", ChangedAt: now.Add(-time.Second)}
-		Expect(p(now.Add(10 * time.Minute)).FinalSnapshot).To(Equal(&state.FinalSnapshot{Generation: 4, Snapshot: attempts.Verified}))
-		attempts.Verified.PodCreationTime, attempts.Verified.Store = now.Add(-time.Hour), "the store"
 		Expect(p(now.Add(10 * time.Minute)).FinalSnapshot).To(Equal(&state.FinalSnapshot{Generation: 4, Snapshot: attempts.Verified}))
 		store = nil
 		Expect(p(now.Add(10 * time.Minute)).FinalSnapshot).To(Equal(&state.FinalSnapshot{Generation: 4, Snapshot: attempts.Verified, Store: "the store"}))

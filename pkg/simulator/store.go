@@ -92,7 +92,11 @@ func (c *Cluster) endSnapshotCall() bool {
 		startedAt := c.now
 		c.Advance(c.SnapshotDuration)
 		_, _ = c.Store.Add(c.Data, startedAt, false) // the store is reachable
-		*calls = calls.Ended(&state.VerifiedSnapshot{Name: "Full-00000000-00000042", Revision: 42, At: startedAt}, nil, c.now)
+		verified := &state.VerifiedSnapshot{Name: "Full-00000000-00000042", Revision: 42, At: startedAt, Store: c.Objects.LeaderStoreLocation()}
+		if leader := c.Objects.Leader(); leader != nil {
+			verified.PodCreationTime = leader.CreationTime
+		}
+		*calls = calls.Ended(verified, nil, c.now)
 	}
 
 	return true

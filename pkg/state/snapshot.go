@@ -21,10 +21,10 @@ type VerifiedSnapshot struct {
 	// LastRevision is the revision of the last write. etcd has rejected all writes since, and the store has every write up to it. 0: clients
 	// could write after the snapshot.
 	LastRevision int64 `json:"lastRevision,omitempty"`
-	// Store is the location to which the sidecar wrote it, as Store.String names it. Empty: not known, or not recorded, see PodCreationTime.
+	// Store is the location to which the sidecar wrote it, as Store.String names it. Empty: not known.
 	Store string `json:"store,omitempty"`
 	// PodCreationTime is when the pod was created whose sidecar took it. It shows whether the sidecar used a changed endpoint or account of the
-	// store. Zero: an earlier operator took the snapshot, and did not record Store.
+	// store.
 	PodCreationTime time.Time `json:"podCreationTime,omitzero"`
 }
 
