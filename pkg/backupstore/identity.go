@@ -11,8 +11,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-
-	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 // Identity says at which endpoint and in which account a container is. A store with the same provider, container and prefix is another one
@@ -138,7 +136,7 @@ func hostOf(endpoint string) string {
 // IdentityOf returns the identity of a store for pods of a namespace. public are the PublicValues of its Secret. Nil: they are not known.
 func IdentityOf(store Store, namespace string, public map[string]string) Identity {
 	identity := identityOf(store, public)
-	identity.Endpoint = qualify(state.CanonicalEndpoint(identity.Endpoint), namespace)
+	identity.Endpoint = qualify(canonicalEndpoint(identity.Endpoint), namespace)
 
 	return identity
 }

@@ -89,7 +89,7 @@ var _ = Describe("The identity of a store", func() {
 	},
 		Entry("without a domain", "http://minio.backup:9000", "http://minio.backup.svc:9000", true, false),
 		Entry("without the namespace", "http://minio:9000", "http://minio.backup.svc.cluster.local:9000", true, false),
-		Entry("without the namespace, as it was recorded before", "http://minio:9000", "http://minio.backup:9000", true, true),
+		Entry("without the namespace and with it", "http://minio:9000", "http://minio.backup:9000", true, true),
 		Entry("with the default domain of clusters", "http://minio.backup.svc:9000", "http://minio.backup.svc.cluster.local:9000", true, true),
 		Entry("with another domain, which may be that of another cluster", "http://minio.backup.svc:9000", "http://minio.backup.svc.seed.example.org:9000", true, false),
 		Entry("with a dot at the end", "http://minio.backup.svc.cluster.local.:9000", "http://minio.backup.svc.cluster.local:9000", true, true),

@@ -47,7 +47,7 @@ func Conflict(namespaceA string, a state.Store, namespaceB string, b state.Store
 // costs a user another prefix; the opposite error lets two clusters restore each other's data. A change of the endpoint is compared with
 // Store.HasSameIdentity, which does not take different hosts for one.
 func possibleService(endpoint string) string {
-	host, rest := state.SplitEndpoint(state.CanonicalEndpoint(endpoint))
+	host, rest := splitEndpoint(endpoint)
 	labels := strings.SplitN(host, ".", 4)
 	if len(labels) < 3 || labels[2] != "svc" {
 		return host + rest

@@ -279,7 +279,7 @@ func (o *Observer) identify(ctx context.Context, namespace string, store backups
 	return backupstore.RecordFor(store)
 }
 
-// complete adds to the record of an earlier operator what identifies the store. A suspended Etcd keeps such a record. The Secret that it names
+// complete adds to a record what identifies the store, and was not known. A suspended Etcd keeps such a record. The Secret that it names
 // counts, or that of the spec, if the spec still names the store.
 func (o *Observer) complete(ctx context.Context, etcd *druidv1alpha1.Etcd, record state.Store) state.Store {
 	canonical, _ := helper.Canonical(etcd)

@@ -178,7 +178,7 @@ var _ = Describe("The users of a store", func() {
 		}),
 	)
 
-	DescribeTable("are Etcds with the record of an earlier operator, which lacks the endpoint", func(expected state.Store, text string, change func(*druidv1alpha1.Etcd)) {
+	DescribeTable("are Etcds whose record lacks the endpoint", func(expected state.Store, text string, change func(*druidv1alpha1.Etcd)) {
 		user := etcd("b", "user", "p/main")
 		change(user)
 		objects = append(objects, user, record("b", "user", text))

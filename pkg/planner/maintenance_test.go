@@ -129,7 +129,7 @@ var _ = Describe("A move to another endpoint", func() {
 		Expect(move.IsPending()).To(BeTrue())
 	})
 
-	It("completes the text of an earlier operator", func() {
+	It("completes the text of a Lease when the endpoint is known", func() {
 		o := observed(-time.Hour)
 		o.StoreLocation, o.FullSnapshotLease = text(""), lease("full", "", -time.Hour)
 		same := store

@@ -19,12 +19,13 @@ type Store struct {
 	Provider  string `json:"provider"`
 	Container string `json:"container"`
 	Prefix    string `json:"prefix"`
-	// Endpoint is the host of the store's API, with its port if that is not the default of the scheme. Empty: unknown, or a Local store.
+	// Endpoint is the host of the store's API in its canonical form, with its port if that is not the default of the scheme. Empty: unknown, or a
+	// Local store.
 	Endpoint string `json:"endpoint,omitempty"`
 	// Account is the account or project that owns the credentials. It never is a secret value. Empty: unknown, or the provider identifies
 	// a container without it.
 	Account string `json:"account,omitempty"`
-	// HostPath is the directory of the node of a Local store. Empty: another store, or the record of an operator that did not record it.
+	// HostPath is the directory of the node of a Local store. Empty: another store.
 	HostPath string `json:"hostPath,omitempty"`
 	// SecretName is the Secret with the credentials as it was last resolved. It is not part of the location.
 	SecretName string `json:"secretName,omitempty"`
@@ -120,7 +121,7 @@ func IsSameStore(a, b string) bool {
 	locationA, endpointA, accountA := parseStoreText(a)
 	locationB, endpointB, accountB := parseStoreText(b)
 
-	return locationA == locationB && matches(CanonicalEndpoint(endpointA), CanonicalEndpoint(endpointB)) && matches(accountA, accountB)
+	return locationA == locationB && matches(endpointA, endpointB) && matches(accountA, accountB)
 }
 
 // IsSameContainer compares two results of Store.String without endpoint and account.
@@ -134,7 +135,7 @@ func IsSameContainer(a, b string) bool {
 // matches is true for the same value, or if one of them is unknown.
 func matches(a, b string) bool { return a == "" || b == "" || a == b }
 
-// HasSameIdentity is false if endpoint or account of both records are known and differ. Earlier operators did not record the CanonicalEndpoint.
+// HasSameIdentity is false if endpoint or account of both records are known and differ.
 func (p Store) HasSameIdentity(other Store) bool {
-	return matches(CanonicalEndpoint(p.Endpoint), CanonicalEndpoint(other.Endpoint)) && matches(p.Account, other.Account)
+	return matches(p.Endpoint, other.Endpoint) && matches(p.Account, other.Account)
 }

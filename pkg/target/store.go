@@ -5,7 +5,6 @@
 package target
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -83,13 +82,13 @@ func (t *Target) findStore(o etcdcluster.Observation, config Config) error {
 // locateStore adds the directory on the node to a Local store. It refuses a directory that the operator's configuration does not list, and
 // another directory than the cluster has used until now.
 func (t *Target) locateStore(store backupstore.Store, o etcdcluster.Observation, config Config) error {
-	mounted, used := store.Directory(o.StatefulSet.LocalStore), ""
+	used := ""
 	if o.State.Store != nil {
-		used = cmp.Or(o.State.Store.HostPath, mounted)
+		used = o.State.Store.HostPath
 	}
 	if t.Source == LastAccepted && used != "" {
 		store.HostPath = used
-		isMounted := used == mounted || !o.StatefulSet.Exists && o.ManagedResource.Exists && used == o.State.Store.HostPath
+		isMounted := used == store.Directory(o.StatefulSet.LocalStore) || !o.StatefulSet.Exists && o.ManagedResource.Exists
 
 		return t.keepDirectory(store, isMounted, config)
 	}

@@ -398,7 +398,7 @@ var _ = Describe("ResolveStore", func() {
 			Expect(t.StoreRecord.Marshal()).To(Equal(before + expected + `,"secretName":"etcd-backup"}`))
 		},
 			Entry("for the first time", `,"endpoint":"a.example.org"`),
-			Entry("which an earlier operator did not record", `,"endpoint":"a.example.org"`, recordedAs(before+`}`)),
+			Entry("which was not known before", `,"endpoint":"a.example.org"`, recordedAs(before+`}`)),
 			Entry("which is not known now, as it is recorded", `,"endpoint":"b.example.org"`, recordedAs(before+`,"endpoint":"b.example.org"}`),
 				func(o *etcdcluster.Observation) { o.StoreCredentials.Public = nil }),
 			Entry("not of another Secret", ``, func(o *etcdcluster.Observation) { o.StoreCredentials.SecretName = "other" }),
@@ -418,7 +418,7 @@ var _ = Describe("ResolveStore", func() {
 			Expect(!t.StoreRecord.VerifiedAt.IsZero()).To(Equal(expected))
 		},
 			Entry("in its Lease", true, lease(base+` endpoint "a.example.org"`)),
-			Entry("in a Lease of an earlier operator", true, lease(base)),
+			Entry("in a Lease without the endpoint", true, lease(base)),
 			Entry("not in another store", false, lease(base+` endpoint "b.example.org"`)),
 			Entry("not in a Lease without a store", false, lease("")),
 			Entry("not of another Etcd", false, func(o *etcdcluster.Observation) {

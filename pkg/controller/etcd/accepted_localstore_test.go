@@ -109,7 +109,6 @@ var _ = Describe("A store that the operator used before and now refuses", func()
 		mr.Annotations[storeAnnotation] = string(data)
 		must(k.Client(nil).Update(ctx, mr))
 	}
-	recordedByOlderOperator := func() { changePin(func(pin map[string]string) { delete(pin, "hostPath") }) }
 
 	srv := backupstore.LocalRoots{"/srv/backups"}
 
@@ -142,12 +141,7 @@ var _ = Describe("A store that the operator used before and now refuses", func()
 		Entry("where the configuration lists no directory any more", int32(1), withStore, "/etc/gardener/local-backupbuckets/bucket", "lists no directory", func() {}),
 		Entry("with three members", int32(3), withStore, "/etc/gardener/local-backupbuckets/bucket", "lists no directory", func() {}),
 		Entry("in the directory of its Secret", int32(1), withSecret, "/srv/backups/bucket", "lists no directory", func() {}),
-		Entry("in the directory of its Secret, with the record of an older operator", int32(1), withSecret, "/srv/backups/bucket", "lists no directory", recordedByOlderOperator),
 		Entry("though its Secret names another directory by now", int32(1), withSecret, "/srv/backups/bucket", `names directory "/etc"`, func() {
-			must(k.Client(nil).Update(ctx, secret("/etc")))
-		}),
-		Entry("though its Secret names another directory by now, with the record of an older operator", int32(1), withSecret, "/srv/backups/bucket", `names directory "/etc"`, func() {
-			recordedByOlderOperator()
 			must(k.Client(nil).Update(ctx, secret("/etc")))
 		}),
 	)
@@ -195,7 +189,7 @@ var _ = Describe("A store that the operator used before and now refuses", func()
 		must(k.Client(nil).Update(ctx, etcd)) // as an API server does whose CustomResourceDefinition has no rule
 		mr := &resourcesv1alpha1.ManagedResource{}
 		get(mr, "druid-main")
-		fixture.SetRecord(mr, func(s *state.State) { // as an older operator accepted it
+		fixture.SetRecord(mr, func(s *state.State) { // as an operator without this rule accepted it
 			s.Accepted.Generation, s.Accepted.Spec.Backup.Store.EndpointOverride = k.EtcdObject().Generation, &endpoint
 		})
 		must(k.Client(nil).Update(ctx, mr))

@@ -8,7 +8,6 @@
 package storejob
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -52,11 +51,8 @@ func Values(ctx context.Context, reader Observer, roots backupstore.LocalRoots, 
 	if store, err = roots.Locate(store, hostPath); err != nil {
 		return values, "a store that the operator may use: " + err.Error(), nil //nolint:nilerr // the Job waits, and the caller reports the error
 	}
-	if pinned != nil {
-		used := cmp.Or(pinned.HostPath, store.Directory(observation.StatefulSet.LocalStore), store.HostPath)
-		if used != store.HostPath {
-			return values, fmt.Sprintf("the Secret of the store to name the directory of the cluster: set its key %s from %q to %q", backupstore.KeyHostPath, store.HostPath, used), nil
-		}
+	if pinned != nil && pinned.HostPath != store.HostPath {
+		return values, fmt.Sprintf("the Secret of the store to name the directory of the cluster: set its key %s from %q to %q", backupstore.KeyHostPath, store.HostPath, pinned.HostPath), nil
 	}
 
 	if version := changingFrom(observation); version != "" {

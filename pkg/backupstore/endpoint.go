@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-package state
+package backupstore
 
 import "strings"
 
@@ -13,11 +13,11 @@ var globalDomains = []string{"amazonaws.com", "amazonaws.com.cn", "googleapis.co
 // defaultServices is the end of the names of Services in the default domain of Kubernetes clusters.
 const defaultServices = ".svc.cluster.local"
 
-// CanonicalEndpoint returns the same text for spellings that certainly name one endpoint. `name.namespace` and `name.namespace.svc` stay two
+// canonicalEndpoint returns the same text for spellings that certainly name one endpoint. `name.namespace` and `name.namespace.svc` stay two
 // endpoints, since the first one may be another host, for example example.com. So do Services with another domain, which may be that of
 // another cluster. Otherwise the operator would not notice a change between them.
-func CanonicalEndpoint(endpoint string) string {
-	host, rest := SplitEndpoint(endpoint)
+func canonicalEndpoint(endpoint string) string {
+	host, rest := splitEndpoint(endpoint)
 	host = strings.TrimSuffix(host, ".")
 	for _, domain := range globalDomains {
 		if !strings.HasPrefix(rest, "/") && (host == domain || strings.HasSuffix(host, "."+domain)) {
@@ -31,8 +31,8 @@ func CanonicalEndpoint(endpoint string) string {
 	return host + rest
 }
 
-// SplitEndpoint splits an endpoint into its host and the rest: the port, the region of Swift, or a part of an IPv6 address.
-func SplitEndpoint(endpoint string) (host, rest string) {
+// splitEndpoint splits an endpoint into its host and the rest: the port, the region of Swift, or a part of an IPv6 address.
+func splitEndpoint(endpoint string) (host, rest string) {
 	end := strings.IndexAny(endpoint, ":/")
 	if end < 0 {
 		end = len(endpoint)
