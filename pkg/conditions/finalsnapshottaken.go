@@ -70,8 +70,7 @@ func DeletionApproved(snapshot state.FinalSnapshot) *druidv1alpha1.Condition {
 	return condition(druidv1alpha1.ConditionTypeFinalSnapshotTaken, status, druidv1alpha1.ReasonDeletionApproved, "The volumes are deleted with "+snapshot.String()+rest)
 }
 
-// IsDeletionApproved is true if the condition FinalSnapshotTaken records that the volumes may be deleted. Nil: it does not. An earlier version
-// of the operator may have written the condition, with the reason DeletionProceeds.
+// IsDeletionApproved is true if the condition FinalSnapshotTaken records that the volumes may be deleted. Nil: it does not.
 func IsDeletionApproved(condition *druidv1alpha1.Condition) bool {
-	return condition != nil && (condition.Reason == druidv1alpha1.ReasonDeletionApproved || condition.Reason == druidv1alpha1.ReasonDeletionProceeds)
+	return condition != nil && condition.Reason == druidv1alpha1.ReasonDeletionApproved
 }

@@ -56,7 +56,6 @@ var _ = Describe("FinalSnapshotTaken", func() {
 		Expect(conditions.IsDeletionApproved(&druidv1alpha1.Condition{Reason: reason})).To(Equal(expected))
 	},
 		Entry("by the reason of this version", "DeletionApproved", true),
-		Entry("by the reason of earlier versions", "DeletionProceeds", true),
 		Entry("not by another reason", "SnapshotVerified", false),
 	)
 

@@ -204,12 +204,8 @@ func IsFromBeforeRollback(recorded *state.Evidence, lease etcdcluster.Lease) boo
 	if recorded == nil || recorded.AcceptedRevision == 0 {
 		return false
 	}
-	at := recorded.AcceptedRollbackAt
-	if at.IsZero() {
-		at = recorded.At
-	}
 
-	return lease.CreationTime.Before(at)
+	return lease.CreationTime.Before(recorded.AcceptedRollbackAt)
 }
 
 // HighestRevision is the highest revision that a quorum has confirmed, or the lower one that a user has accepted after a rollback. 0: none was

@@ -11,7 +11,7 @@ import "time"
 type Evidence struct {
 	// HighestRevision is the highest revision that a linearizable read has returned. 0: none was read.
 	HighestRevision int64 `json:"highestRevision,omitempty"`
-	// ClusterID is the ID of the cluster that returned it, in hexadecimal digits. Empty: an operator before this field recorded it.
+	// ClusterID is the ID of the cluster that returned it, in hexadecimal digits. Empty: not known, for example after a restore.
 	ClusterID string `json:"clusterID,omitempty"`
 	// Term is the raft term of that read. 0: none was read.
 	Term uint64 `json:"term,omitempty"`
@@ -22,8 +22,7 @@ type Evidence struct {
 	RolledBack *RolledBack `json:"rolledBack,omitempty"`
 	// AcceptedRevision is the revision that a user accepted last after a rollback. 0: none.
 	AcceptedRevision int64 `json:"acceptedRevision,omitempty"`
-	// AcceptedRollbackAt is when the rollback that a user accepted last was found. Zero: there was none, or an operator before this field
-	// recorded it.
+	// AcceptedRollbackAt is when the rollback that a user accepted last was found. Zero: there was none.
 	AcceptedRollbackAt time.Time `json:"acceptedRollbackAt,omitzero"`
 	// LostRevision is the highest known revision of the writes that users have given up after a rollback. A snapshot with a higher revision than
 	// AcceptedRevision may contain these writes, until a full snapshot has a higher revision than LostRevision. 0: no snapshot may contain any.

@@ -266,7 +266,7 @@ var _ = Describe("Etcd with a store", func() {
 		etcd := s.read(ctx, Default)
 		stale := metav1.NewTime(time.Now().Add(-24 * time.Hour))
 		etcd.Status.Conditions = append(etcd.Status.Conditions, druidv1alpha1.Condition{
-			Type: "FinalSnapshotTaken", Status: "True", Reason: "DeletionProceeds", Message: "of yesterday", LastTransitionTime: stale, LastUpdateTime: stale,
+			Type: "FinalSnapshotTaken", Status: "True", Reason: "DeletionApproved", Message: "of yesterday", LastTransitionTime: stale, LastUpdateTime: stale,
 		})
 		Expect(env.Client.Status().Update(ctx, etcd)).To(Succeed())
 		stopOperator = startOperator("v1", false)

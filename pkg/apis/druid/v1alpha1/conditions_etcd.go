@@ -370,8 +370,6 @@ const (
 	ReasonNoDataToSnapshot = "NoDataToSnapshot"
 	// ReasonDeletionApproved means that the volumes are being deleted, with the snapshot or for the reason in the message.
 	ReasonDeletionApproved = "DeletionApproved"
-	// ReasonDeletionProceeds is the value of ReasonDeletionApproved that earlier versions of the operator wrote. It is read, never written.
-	ReasonDeletionProceeds = "DeletionProceeds"
 )
 
 // Reasons of the state of a member in status.members.
