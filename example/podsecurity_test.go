@@ -57,7 +57,7 @@ func podTemplate(manifest *druidv1alpha1.Etcd) corev1.PodTemplateSpec {
 	Expect(errs).To(BeEmpty())
 	input := etcd.Input{
 		Etcd: canonical, Replicas: canonical.Spec.Replicas, ClusterSize: canonical.Spec.Replicas,
-		Defaults: state.Defaults{Images: state.Images{EtcdWrapper: "example.com/etcd-wrapper:v1", BackupRestore: "example.com/etcd-backup-restore:v1", Init: "example.com/init:v1"}},
+		Defaults: state.Defaults{ImageSets: map[string]state.Images{"3.4": {EtcdWrapper: "example.com/etcd-wrapper:v1", BackupRestore: "example.com/etcd-backup-restore:v1", Init: "example.com/init:v1"}}},
 	}
 	if spec := canonical.Spec.Backup.Store; spec != nil {
 		store, errs := backupstore.FromSpec(*spec, canonical.Namespace, canonical.Name, field.NewPath("spec", "backup", "store"))

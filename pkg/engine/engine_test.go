@@ -34,9 +34,9 @@ var _ = Describe("Reconcile", func() {
 	start := func(options ...func(*druidv1alpha1.Etcd)) {
 		etcd = fixture.Etcd(append([]func(*druidv1alpha1.Etcd){func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.EnableTLS = new(false) }}, options...)...)
 		cluster = simulator.New(etcd, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
-		o = simulator.NewOperator(cluster, target.Config{LocalStoreRoots: backupstore.LocalRoots{backupstore.DefaultHostPath}, Defaults: state.Defaults{Images: state.Images{
+		o = simulator.NewOperator(cluster, target.Config{LocalStoreRoots: backupstore.LocalRoots{backupstore.DefaultHostPath}, Defaults: state.Defaults{ImageSets: map[string]state.Images{"3.4": {
 			EtcdWrapper: "registry.example.com/etcd-wrapper:v1", BackupRestore: "registry.example.com/etcdbrctl:v1", Init: "registry.example.com/init:v1",
-		}}})
+		}}}})
 		steps = nil
 		o.OnStep = func(_ *engine.Run, step plan.Step, _ string) func(error) {
 			steps = append(steps, plan.TraitsOf(step).Kind+" "+plan.MetaOf(step).Object)
@@ -135,10 +135,10 @@ var _ = Describe("Reconcile", func() {
 
 	It("changes the version of etcd after a full snapshot, and reports the generation as rolled out only then", func() {
 		start(fixture.WithReplicas(3), fixture.WithLocalStore())
-		old := o.Config.Defaults.Images
+		old := o.Config.Defaults.ImagesOf("3.4")
 		o.Config.Defaults.ImageSets = map[string]state.Images{"3.4": old, "3.5": {EtcdWrapper: "registry.example.com/etcd-wrapper:v2", BackupRestore: "registry.example.com/etcdbrctl:v2", Init: old.Init}}
 		run(isDone)
-		Expect(cluster.Objects.State).To(And(HaveField("EtcdVersion", "3.4"), HaveField("Accepted.Defaults.Images", old)))
+		Expect(cluster.Objects.State).To(And(HaveField("EtcdVersion", "3.4"), HaveField("Accepted.Defaults.ImageSets", HaveKeyWithValue("3.4", old))))
 		change(func(etcd *druidv1alpha1.Etcd) {
 			etcd.Spec.Etcd.Version = new("3.5")
 			request(etcd)
@@ -155,7 +155,7 @@ var _ = Describe("Reconcile", func() {
 		Expect(steps).To(Equal([]string{"TakeSnapshot test"}))
 		run(isDone)
 		Expect(steps).To(HaveExactElements("TakeSnapshot test", HavePrefix("EvictPod"), HavePrefix("EvictPod"), HavePrefix("MoveLeader"), HavePrefix("EvictPod")))
-		Expect(cluster.Objects.State.Accepted.Defaults.Images.BackupRestore).To(Equal("registry.example.com/etcdbrctl:v2"), "an earlier operator reads only these images")
+		Expect(cluster.Written().Image).To(Equal("registry.example.com/etcd-wrapper:v2"))
 		Expect(etcd.Status.ObservedGeneration).To(HaveValue(BeEquivalentTo(2)))
 
 		change(func(etcd *druidv1alpha1.Etcd) {

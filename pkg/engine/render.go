@@ -35,7 +35,7 @@ type Rendered struct {
 
 // Render renders a target under a plan: the same target and plan give the same objects.
 func Render(t target.Target, p plan.Plan, o etcdcluster.Observation) (Rendered, error) {
-	defaults := t.Accepted.Defaults.WithImagesOf(p.EtcdVersion)
+	defaults := t.Accepted.Defaults
 	defaults.NetworkPolicies = t.NetworkPolicies
 	values, err := componentetcd.ValuesFor(componentetcd.Input{
 		Etcd:                t.Etcd,

@@ -102,7 +102,7 @@ func (r *Run) NextState() state.State {
 	p, t := r.Rendered.Plan, r.Target
 	next := r.Observation.State
 	accepted := *t.Accepted
-	accepted.Defaults, accepted.Certificates = accepted.Defaults.WithImagesOf(p.EtcdVersion), t.Certificates
+	accepted.Certificates = t.Certificates
 	next.Accepted, next.Replicas, next.EtcdVersion = &accepted, &p.Replicas, p.EtcdVersion
 	next.TLS, next.FinalSnapshot, next.Restore = t.TLS, p.FinalSnapshot, p.Restore
 	next.ScaleIn, next.Surge, next.PodSize = p.ScaleIn, p.Surge, p.PodSize

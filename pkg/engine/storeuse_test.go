@@ -43,9 +43,9 @@ var _ = Describe("Reconcile with a store that another object uses", func() {
 	BeforeEach(func() {
 		etcd = fixture.Etcd(fixture.WithReplicas(3), fixture.WithLocalStore(), func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.EnableTLS = new(false) })
 		cluster = simulator.New(etcd, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
-		o = simulator.NewOperator(cluster, target.Config{LocalStoreRoots: backupstore.LocalRoots{backupstore.DefaultHostPath}, Defaults: state.Defaults{Images: state.Images{
+		o = simulator.NewOperator(cluster, target.Config{LocalStoreRoots: backupstore.LocalRoots{backupstore.DefaultHostPath}, Defaults: state.Defaults{ImageSets: map[string]state.Images{"3.4": {
 			EtcdWrapper: "registry.example.com/etcd-wrapper:v1", BackupRestore: "registry.example.com/etcdbrctl:v1", Init: "registry.example.com/init:v1",
-		}}})
+		}}}})
 	})
 
 	It("renders nothing before the other Etcd is gone, and reconciles again each minute", func() {

@@ -49,7 +49,7 @@ var _ = Describe("The fleet", func() {
 	// add adds an Etcd with its record, and a pod on the node.
 	add := func(name, node string, change func(*state.State), options ...func(*druidv1alpha1.Etcd)) string {
 		etcd := fixture.Etcd(append([]func(*druidv1alpha1.Etcd){fixture.WithNamespace("demo"), fixture.WithName(name)}, options...)...)
-		recorded := state.State{Size: 1, Accepted: &state.Accepted{Generation: 1, Defaults: state.Defaults{Images: images}}}
+		recorded := state.State{Size: 1, Accepted: &state.Accepted{Generation: 1, Defaults: state.Defaults{ImageSets: map[string]state.Images{"3.4": images}}}}
 		if change != nil {
 			change(&recorded)
 		}
@@ -117,7 +117,9 @@ var _ = Describe("The fleet", func() {
 		Expect(clusters(f)["demo/main"].Defaults).To(Equal(v1))
 		mr := &resourcesv1alpha1.ManagedResource{}
 		Expect(f.Reader.Get(ctx, client.ObjectKey{Namespace: "demo", Name: "druid-main"}, mr)).To(Succeed())
-		fixture.SetRecord(mr, func(s *state.State) { s.Accepted.Defaults.Images.EtcdWrapper = "example.com/etcd-wrapper:v2" })
+		fixture.SetRecord(mr, func(s *state.State) {
+			s.Accepted.Defaults.ImageSets["3.4"] = state.Images{EtcdWrapper: "example.com/etcd-wrapper:v2", BackupRestore: images.BackupRestore}
+		})
 		Expect(f.Reader.(client.Client).Update(ctx, mr)).To(Succeed())
 		Expect(clusters(f)["demo/main"].Defaults).To(HavePrefix("etcd-wrapper:v2,"))
 	})

@@ -20,8 +20,7 @@ type Plan struct {
 	Replicas int32
 	// ClusterSize is the number of members in the rendered initial-cluster.
 	ClusterSize int32
-	// EtcdVersion is the minor version of etcd in the rendering. It is recorded with the rendering. Empty: an earlier operator rendered the
-	// cluster, and its images and options stay.
+	// EtcdVersion is the minor version of etcd in the rendering. It is recorded with the rendering. Empty: it is not known.
 	EtcdVersion string
 	// NextEtcdVersion is the minor version of etcd that the spec requests, and to which the members do not change yet. Empty: there is none. The
 	// generation is not rolled out before.

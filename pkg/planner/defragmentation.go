@@ -107,13 +107,10 @@ func precludesDefragmentation(etcd *druidv1alpha1.Etcd, task druidv1alpha1.EtcdO
 	return isPlanned || task.Spec.EtcdName != nil && *task.Spec.EtcdName == etcd.Name && !helper.IsTaskFinished(&task)
 }
 
-// mayDefragment is true if the operator, and not the sidecar, defragments the members, and if nothing else interrupts or changes them.
+// mayDefragment is true if a generation is accepted, and if nothing else interrupts or changes the members.
 func mayDefragment(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) bool {
-	accepted := o.State.Accepted
 	switch {
-	case accepted == nil || !accepted.Defaults.PlannedDefragmentation:
-		return false
-	case !helper.ManagesPods(etcd), helper.IsHibernated(etcd), helper.IsSuspended(etcd):
+	case o.State.Accepted == nil, !helper.ManagesPods(etcd), helper.IsHibernated(etcd), helper.IsSuspended(etcd):
 		return false
 	case o.State.Surge.IsActive(), o.State.Migration.IsActive(), o.State.ScaleIn != nil, o.State.Space.IsActive(), o.State.Restore != state.RestoreNone:
 		return false

@@ -74,7 +74,6 @@ var _ = Describe("A planned defragmentation", func() {
 			settings: planner.DefragmentationSettings{Window: time.Hour, MinReclaimable: 200 * mebibyte},
 		}
 		w.etcd.Name, w.etcd.Spec.Etcd.DefragmentationSchedule = "main", new("0 1 * * *")
-		w.o.State.Accepted.Defaults.PlannedDefragmentation = true
 		for i := range w.o.Etcd.Members {
 			w.o.Etcd.Members[i].DBSize, w.o.Etcd.Members[i].DBSizeInUse = gibibyte, gibibyte
 		}
@@ -138,7 +137,6 @@ var _ = Describe("A planned defragmentation", func() {
 			task.Name, task.Spec.EtcdName = "compaction", new("main")
 			w.tasks = append(w.tasks, task)
 		})),
-		Entry("if the sidecar does so by its schedule", all(fragmented, func(w *input) { w.o.State.Accepted.Defaults.PlannedDefragmentation = false })),
 		Entry("if no generation was accepted", all(fragmented, func(w *input) { w.o.State.Accepted = nil })),
 		Entry("if a member is not healthy", all(fragmented, func(w *input) { w.o.Etcd.Members[2].Healthy = false })),
 		Entry("if a member did not respond", all(fragmented, func(w *input) { w.o.Etcd.Members[2].Reachable, w.o.Etcd.Members[2].Healthy = false, false })),

@@ -15,6 +15,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/planner"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/simulator"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/target"
 )
 
@@ -78,7 +79,7 @@ func (s *scenario) onExecuted(step plan.Step) func(err error) {
 // reconcile reconciles the Etcd. True: the operator wrote manifests or executed a step.
 func (s *scenario) reconcile() bool {
 	s.acted = false
-	s.operator.Config.Defaults.Images.EtcdWrapper = s.image
+	s.operator.Config.Defaults.ImageSets = map[string]state.Images{"3.4": {EtcdWrapper: s.image}, "3.5": {EtcdWrapper: s.image}}
 	if s.operator.Config.AutoReconcile {
 		s.requested = s.Etcd.Generation
 	}

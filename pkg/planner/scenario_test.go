@@ -113,7 +113,7 @@ func withoutPeerTLS(etcd *druidv1alpha1.Etcd) {
 
 // manifestFor renders an accepted generation under a plan, with the cluster that the Etcd joins.
 func manifestFor(etcd *druidv1alpha1.Etcd, accepted *state.Accepted, p plan.Plan, existing *druidv1alpha1.BootstrapWithExistingCluster) simulator.Manifest {
-	image, port, podSize := accepted.Defaults.Images.EtcdWrapper, helper.PeerPort(etcd), cmp.Or(p.PodSize, p.ClusterSize)
+	image, port, podSize := accepted.Defaults.ImagesOf(p.EtcdVersion).EtcdWrapper, helper.PeerPort(etcd), cmp.Or(p.PodSize, p.ClusterSize)
 	var tls etcdcluster.MountedTLS
 	if peer := helper.PeerTLS(etcd); peer != nil {
 		tls = etcdcluster.MountedTLS{PeerCA: peer.TLSCASecretRef.Name, Peer: peer.ServerTLSSecretRef.Name}

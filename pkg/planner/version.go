@@ -52,8 +52,8 @@ func pendingChange(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) (version
 	return change, etcdversion.Compare(change.from, change.to) != 0
 }
 
-// renderedVersion is the version of a plan that changes none: the rendered one, or that of the spec if the cluster never ran. Empty: an earlier
-// operator rendered the cluster, and the generation is the one that it has accepted.
+// renderedVersion is the version of a plan that changes none: the rendered one, or that of the spec if the cluster never ran. Empty: it is
+// not known.
 func renderedVersion(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) string {
 	if _, is := pendingChange(etcd, o); !is && helper.EtcdVersion(etcd) != "" {
 		return helper.EtcdVersion(etcd)

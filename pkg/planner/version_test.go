@@ -220,7 +220,7 @@ var _ = Describe("A change of the version of etcd", func() {
 		Expect(p().NextEtcdVersion).To(BeEmpty())
 	})
 
-	It("keeps the options of a cluster that an earlier operator rendered until a generation is accepted", func() {
+	It("is none while the version of an adopted cluster is not known, which counts as 3.4", func() {
 		cluster(3, "", "3.4.34", "3.4")
 		etcd.Spec.Etcd.Version = nil
 		Expect(p().EtcdVersion).To(BeEmpty())

@@ -248,7 +248,7 @@ func began(ago time.Duration) *state.Rollout {
 var _ = Describe("Fingerprint", func() {
 	images := state.Images{EtcdWrapper: "example.com/a/etcd-wrapper:v1", BackupRestore: "example.com/a/etcdbrctl:v2", Init: "example.com/alpine:3"}
 	of := func(change func(*druidv1alpha1.EtcdSpec, *state.Accepted)) string {
-		spec, accepted := druidv1alpha1.EtcdSpec{}, state.Accepted{Generation: 1, EtcdVersion: "3.4", Defaults: state.Defaults{Images: images, ImageSets: map[string]state.Images{"3.4": images}}}
+		spec, accepted := druidv1alpha1.EtcdSpec{}, state.Accepted{Generation: 1, EtcdVersion: "3.4", Defaults: state.Defaults{ImageSets: map[string]state.Images{"3.4": images}}}
 		change(&spec, &accepted)
 
 		return rollout.Fingerprint(spec, accepted)
@@ -279,14 +279,11 @@ var _ = Describe("Fingerprint", func() {
 			setImages(a, func(i *state.Images) { i.BackupRestore = "other.example.com/a/etcdbrctl:v2" })
 		}),
 		Entry("with the version of etcd", true, func(_ *druidv1alpha1.EtcdSpec, a *state.Accepted) { a.EtcdVersion = "3.5" }),
-		Entry("with the schedule of defragmentations", true, func(_ *druidv1alpha1.EtcdSpec, a *state.Accepted) { a.Defaults.PlannedDefragmentation = true }),
 		Entry("not with the generation", false, func(_ *druidv1alpha1.EtcdSpec, a *state.Accepted) { a.Generation = 2 }),
 		Entry("not with the NetworkPolicies", false, func(_ *druidv1alpha1.EtcdSpec, a *state.Accepted) {
 			a.Defaults.NetworkPolicies = &state.NetworkPolicies{}
 		}),
-		Entry("not with an operator that recorded no version", false, func(_ *druidv1alpha1.EtcdSpec, a *state.Accepted) {
-			a.EtcdVersion, a.Defaults.ImageSets = "", nil
-		}),
+		Entry("not if the version is not known, and counts as 3.4", false, func(_ *druidv1alpha1.EtcdSpec, a *state.Accepted) { a.EtcdVersion = "" }),
 		Entry("not with the image of the init container, which only a Local store uses", false, func(_ *druidv1alpha1.EtcdSpec, a *state.Accepted) {
 			setImages(a, func(i *state.Images) { i.Init = "example.com/alpine:4" })
 		}),
@@ -309,6 +306,6 @@ var _ = It("knows all defaults that change pods", func() {
 	for field := range reflect.TypeFor[state.Defaults]().Fields() {
 		names = append(names, field.Name)
 	}
-	Expect(names).To(Equal([]string{"Images", "ImageSets", "IPFamilies", "NamespaceSelectors", "NetworkPolicies", "PlannedDefragmentation"}),
+	Expect(names).To(Equal([]string{"ImageSets", "IPFamilies", "NamespaceSelectors", "NetworkPolicies"}),
 		"add a field that changes pods to Fingerprint and to Defaults.WithPodsOf. The limits then cover a version of the operator that renders another pod template with it")
 })

@@ -21,25 +21,24 @@ import (
 // Fingerprint identifies the defaults with which the pods of an Etcd are rendered. It begins with the names and tags of the images. Images that the spec
 // names, and defaults that change no pod, are not part of it. The version of the operator is not either.
 func Fingerprint(spec druidv1alpha1.EtcdSpec, accepted state.Accepted) string {
-	defaults := accepted.Defaults.WithImagesOf(accepted.EtcdVersion)
+	images := accepted.Defaults.ImagesOf(accepted.EtcdVersion)
 	used := struct {
-		Images                 []string
-		EtcdVersion            string
-		IPFamilies             []corev1.IPFamily
-		PlannedDefragmentation bool
-	}{EtcdVersion: etcdversion.OrOldest(accepted.EtcdVersion), IPFamilies: defaults.IPFamilies, PlannedDefragmentation: defaults.PlannedDefragmentation}
+		Images      []string
+		EtcdVersion string
+		IPFamilies  []corev1.IPFamily
+	}{EtcdVersion: etcdversion.OrOldest(accepted.EtcdVersion), IPFamilies: accepted.Defaults.IPFamilies}
 	if spec.Etcd.Image == nil {
-		used.Images = append(used.Images, defaults.Images.EtcdWrapper)
+		used.Images = append(used.Images, images.EtcdWrapper)
 	}
 	if spec.Backup.Image == nil {
-		used.Images = append(used.Images, defaults.Images.BackupRestore)
+		used.Images = append(used.Images, images.BackupRestore)
 	}
 	if store := spec.Backup.Store; store != nil && strings.EqualFold(string(ptr.Deref(store.Provider, "")), "local") {
-		used.Images = append(used.Images, defaults.Images.Init)
+		used.Images = append(used.Images, images.Init)
 	}
 	data, err := json.Marshal(used)
 	if err != nil {
-		panic(err) // strings and a boolean
+		panic(err) // strings
 	}
 	sum := sha256.Sum256(data)
 	var names []string

@@ -21,7 +21,7 @@ type Manifest struct {
 	Revision string
 	// Image is the image of the container etcd.
 	Image string
-	// EtcdVersion is the minor version of etcd. Empty: an earlier operator rendered the manifests.
+	// EtcdVersion is the minor version of etcd. Empty: it is not known.
 	EtcdVersion string
 	// Replicas is the number of pods of the StatefulSet.
 	Replicas int32

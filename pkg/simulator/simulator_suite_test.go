@@ -18,6 +18,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/simulator"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/target"
 )
 
@@ -52,7 +53,8 @@ func manifest(etcd *druidv1alpha1.Etcd, image string, replicas, size int32) simu
 func simulate(c *simulator.Cluster, image string) []string {
 	GinkgoHelper()
 	var steps []string
-	operator, acted := simulator.NewOperator(c, target.Config{AutoReconcile: true}), false
+	defaults := state.Defaults{ImageSets: map[string]state.Images{"3.4": {EtcdWrapper: image}, "3.5": {EtcdWrapper: image}}}
+	operator, acted := simulator.NewOperator(c, target.Config{AutoReconcile: true, Defaults: defaults}), false
 	operator.Render = func(t target.Target, p plan.Plan, _ etcdcluster.Observation) (engine.Rendered, error) {
 		return engine.Rendered{Rendering: manifest(t.Etcd, image, p.Replicas, p.ClusterSize).Rendering}, nil
 	}

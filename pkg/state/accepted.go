@@ -7,6 +7,7 @@ package state
 import (
 	"encoding/json"
 
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/etcdversion"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 
 	corev1 "k8s.io/api/core/v1"
@@ -26,13 +27,12 @@ type Accepted struct {
 	// Delayed is true if the generation was accepted with earlier defaults, because the limits of the rollout did not allow newer ones.
 	Delayed bool `json:"delayed,omitempty"`
 	// Spec is the spec of that generation in its current fields. The operator continues with it while a later generation is not rolled
-	// out. Nil: an earlier version accepted the generation, or the spec is larger than 96 KiB.
+	// out. Nil: the spec is larger than 96 KiB.
 	Spec *druidv1alpha1.EtcdSpec `json:"spec,omitempty"`
-	// EtcdVersion is the minor version of etcd that the generation requests, for example 3.5. State.EtcdVersion is the rendered one. Empty: an
-	// earlier operator accepted the generation. Its version does not change.
+	// EtcdVersion is the minor version of etcd that the generation requests, for example 3.5. State.EtcdVersion is the rendered one. Empty: the
+	// cluster was adopted with images of the spec, and no member reported its version.
 	EtcdVersion string `json:"etcdVersion,omitempty"`
-	// Certificates are the checksums of the certificates of the user that the pods mount. Nil: there are none, or an earlier operator accepted
-	// the generation.
+	// Certificates are the checksums of the certificates of the user that the pods mount. Nil: there are none, or one of them was missing.
 	Certificates *Certificates `json:"certificates,omitempty"`
 	// Completed is true when the operation with that generation has succeeded, although the status reports a later generation.
 	Completed bool `json:"completed,omitempty"`
@@ -55,8 +55,8 @@ func (a *Accepted) fitting() *Accepted {
 	return &short
 }
 
-// Images are the images that are used where the Etcd names none. It is part of the pinned Defaults: names in JSON never
-// change.
+// Images are the images of one minor version of etcd, which are used where the Etcd names none. They are part of the pinned Defaults: names in JSON
+// never change.
 type Images struct {
 	// EtcdWrapper is the image of the etcd container.
 	EtcdWrapper string `json:"etcdWrapper"`
@@ -70,10 +70,8 @@ type Images struct {
 // JSON, when it accepts a generation, so that a new version of the operator renders what runs. Fields are only ever added,
 // with a zero value that renders what was rendered before.
 type Defaults struct {
-	// Images are used where the Etcd names none. The record has those of State.EtcdVersion here, since earlier operators read only this field.
-	Images Images `json:"images"`
-	// ImageSets are the images by the minor version of etcd. Nil, and for a version that it lacks: Images.
-	ImageSets map[string]Images `json:"imageSets,omitempty"`
+	// ImageSets are the images by the minor version of etcd.
+	ImageSets map[string]Images `json:"imageSets"`
 	// IPFamilies are the IP families of pods in this cluster, the primary one first. Empty: IPv4.
 	IPFamilies []corev1.IPFamily `json:"ipFamilies,omitempty"`
 	// NamespaceSelectors select the namespace of the operator, so that Gardener's network policies let it reach the
@@ -81,25 +79,21 @@ type Defaults struct {
 	NamespaceSelectors []metav1.LabelSelector `json:"namespaceSelectors,omitempty"`
 	// NetworkPolicies name the other ends of the connections of etcd pods. Nil: there are no NetworkPolicies.
 	NetworkPolicies *NetworkPolicies `json:"networkPolicies,omitempty"`
-	// PlannedDefragmentation is true if the operator defragments the members, and not the sidecar of the leader. False: an earlier operator
-	// accepted the generation. The schedule is an argument of the sidecar, so that a change restarts the pods.
-	PlannedDefragmentation bool `json:"plannedDefragmentation,omitempty"`
 }
 
-// WithImagesOf returns the defaults with the images of a minor version of etcd as Images. Without such images, and for an empty version, Images
-// stay as they are.
-func (d Defaults) WithImagesOf(minor string) Defaults {
-	if images, has := d.ImageSets[minor]; has {
-		d.Images = images
+// ImagesOf returns the images of a minor version of etcd. Without such images, and for an empty version, it returns those of etcd 3.4.
+func (d Defaults) ImagesOf(minor string) Images {
+	images, has := d.ImageSets[minor]
+	if !has {
+		images = d.ImageSets[etcdversion.V34]
 	}
 
-	return d
+	return images
 }
 
 // WithPodsOf returns the defaults with everything of earlier ones that changes pods. The rest, such as NetworkPolicies, restarts nothing.
 func (d Defaults) WithPodsOf(earlier Defaults) Defaults {
-	d.Images, d.ImageSets = earlier.Images, earlier.ImageSets
-	d.IPFamilies, d.PlannedDefragmentation = earlier.IPFamilies, earlier.PlannedDefragmentation
+	d.ImageSets, d.IPFamilies = earlier.ImageSets, earlier.IPFamilies
 
 	return d
 }

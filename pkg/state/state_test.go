@@ -24,7 +24,7 @@ var _ = Describe("The record on the ManagedResource", func() {
 		at       = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 		complete = func() state.State {
 			return state.State{
-				Accepted: &state.Accepted{Generation: 3, Defaults: state.Defaults{Images: state.Images{EtcdWrapper: "w", BackupRestore: "b", Init: "i"}}, Completed: true},
+				Accepted: &state.Accepted{Generation: 3, Defaults: state.Defaults{ImageSets: map[string]state.Images{"3.4": {EtcdWrapper: "w", BackupRestore: "b", Init: "i"}}}, Completed: true},
 				Replicas: new(int32(0)), Size: 3, InitialClusterToken: "token",
 				TLS:           state.TLSModes{Client: state.ModeManaged, Peer: state.ModeUserProvided},
 				Rotation:      &state.Rotation{StartedAt: at, Stage: state.StagePrepared, PreparedAt: at},
@@ -35,7 +35,7 @@ var _ = Describe("The record on the ManagedResource", func() {
 			}
 		}
 		unversioned = map[string]string{
-			prefix + "defaults":              `{"generation":3,"defaults":{"images":{"etcdWrapper":"w","backupRestore":"b","init":"i"}},"over":true}`,
+			prefix + "defaults":              `{"generation":3,"defaults":{"imageSets":{"3.4":{"etcdWrapper":"w","backupRestore":"b","init":"i"}}},"over":true}`,
 			prefix + "replicas":              "0",
 			prefix + "size":                  "3",
 			prefix + "initial-cluster-token": "token",
@@ -52,7 +52,7 @@ var _ = Describe("The record on the ManagedResource", func() {
 		recorded := complete()
 		taken := state.VerifiedSnapshot{Name: "Full-1", Revision: 7, At: at, LastRevision: 8, Store: "S3", PodCreationTime: at}
 		recorded.EtcdVersion, recorded.Accepted.EtcdVersion = "3.4", "3.5"
-		recorded.Accepted.Defaults.ImageSets = map[string]state.Images{"3.5": {EtcdWrapper: "w5", BackupRestore: "b5", Init: "i"}}
+		recorded.Accepted.Defaults.ImageSets["3.5"] = state.Images{EtcdWrapper: "w5", BackupRestore: "b5", Init: "i"}
 		recorded.Snapshot = state.SnapshotAttempts{
 			Generation: 3, StartedAt: at, EndedAt: at.Add(time.Minute), Failures: 1, Expired: 2, Error: "no answer", Verified: &taken,
 		}
@@ -63,8 +63,8 @@ var _ = Describe("The record on the ManagedResource", func() {
 		Expect(annotations).To(HaveLen(2))
 		Expect(annotations[prefix+"store"]).To(Equal(unversioned[prefix+"store"]))
 		Expect(annotations[prefix+"state"]).To(Equal(`{"version":1,` +
-			`"accepted":{"generation":3,"defaults":{"images":{"etcdWrapper":"w","backupRestore":"b","init":"i"},` +
-			`"imageSets":{"3.5":{"etcdWrapper":"w5","backupRestore":"b5","init":"i"}}},"etcdVersion":"3.5","completed":true},` +
+			`"accepted":{"generation":3,"defaults":{"imageSets":{"3.4":{"etcdWrapper":"w","backupRestore":"b","init":"i"},` +
+			`"3.5":{"etcdWrapper":"w5","backupRestore":"b5","init":"i"}}},"etcdVersion":"3.5","completed":true},` +
 			`"replicas":0,"size":3,"initialClusterToken":"token","tls":{"client":"provisioned","peer":"given"},` +
 			`"rotation":{"startedAt":"2026-01-02T03:04:05Z","stage":"Prepared","preparedAt":"2026-01-02T03:04:05Z"},"restore":"join",` +
 			`"verified":{"revision":41,"keys":40,"known":101,"acceptedRevision":41,"at":"2026-01-02T03:04:05Z"},` +
@@ -232,7 +232,7 @@ var _ = Describe("The record on the ManagedResource", func() {
 
 		It("replaces what it knows in the record if it has rendered the Etcd after a rollback", func() {
 			recorded := state.State{
-				Accepted: &state.Accepted{Generation: 2, Defaults: state.Defaults{PlannedDefragmentation: true}, Delayed: true}, Replicas: new(int32(1)),
+				Accepted: &state.Accepted{Generation: 2, Delayed: true}, Replicas: new(int32(1)),
 				Size: 1, Started: 1, PodSize: 3, Restore: state.RestoreStart, EtcdVersion: "3.4",
 				Evidence: &state.Evidence{HighestRevision: 7}, Rollout: &state.Rollout{Canary: true},
 			}

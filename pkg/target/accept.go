@@ -52,7 +52,7 @@ func (t *Target) NeedsMembers(o etcdcluster.Observation, config Config) bool {
 	if accepted == nil {
 		return false
 	}
-	image := ptr.Deref(t.Canonical.Spec.Etcd.Image, accepted.Defaults.WithImagesOf(accepted.EtcdVersion).Images.EtcdWrapper)
+	image := ptr.Deref(t.Canonical.Spec.Etcd.Image, accepted.Defaults.ImagesOf(accepted.EtcdVersion).EtcdWrapper)
 
 	return t.RequestsVersionChange(o, config) || o.StatefulSet.EtcdImage != "" && o.StatefulSet.EtcdImage != image
 }
@@ -170,7 +170,7 @@ func newestOf(endpoints []etcdcluster.EndpointStatus) string {
 func validateVersion(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, accepted state.Accepted) field.ErrorList {
 	version, prefix := accepted.EtcdVersion, ptr.Deref(etcd.Spec.MemberNamePrefix, "")
 	if _, has := accepted.Defaults.ImageSets[version]; !has {
-		if version == "" || accepted.Defaults.ImageSets == nil || etcd.Spec.Etcd.Image != nil && etcd.Spec.Backup.Image != nil {
+		if version == "" || etcd.Spec.Etcd.Image != nil && etcd.Spec.Backup.Image != nil {
 			return nil
 		}
 

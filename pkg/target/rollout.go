@@ -41,10 +41,10 @@ func limit(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, config Config, n
 		unchanged := config
 		unchanged.EtcdVersion = ""
 		earlier.EtcdVersion = versionFor(etcd, o, unchanged)
-	case etcdversion.Compare(etcdversion.OrOldest(newest.EtcdVersion), etcdversion.OrOldest(recorded.EtcdVersion)) != 0:
+	case etcdversion.Compare(newest.EtcdVersion, recorded.EtcdVersion) != 0:
 		return acceptance{accepted: &newest} // the spec requests other images
 	}
-	if _, has := earlier.Defaults.ImageSets[earlier.EtcdVersion]; !has && earlier.Defaults.ImageSets != nil && earlier.EtcdVersion != "" {
+	if _, has := earlier.Defaults.ImageSets[earlier.EtcdVersion]; !has && earlier.EtcdVersion != "" {
 		return acceptance{accepted: &newest} // the recorded defaults have no images of the version that runs
 	}
 	change := state.Change{From: rollout.Fingerprint(etcd.Spec, earlier), To: rollout.Fingerprint(etcd.Spec, newest)}
@@ -70,8 +70,7 @@ func continueDelayed(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, config
 	return limit(etcd, o, config, newest)
 }
 
-// isUpdatingTo is true if the update to the defaults with a fingerprint has not passed. A version of the operator without limits does not know updates, and
-// keeps their record. If it returns to earlier defaults, the update has ended.
+// isUpdatingTo is true if the update to the defaults with a fingerprint has not passed. An update to other defaults has ended.
 func isUpdatingTo(fingerprint string, recorded *state.Rollout) bool {
 	return recorded.IsUnfinished() && recorded.To == fingerprint
 }

@@ -24,7 +24,7 @@ var _ = Describe("New defaults of the operator", func() {
 	limited := func(tag string) target.Config {
 		c := config
 		c.Rollout = &rollout.Limits{Canaries: 1}
-		c.Defaults = state.Defaults{Images: sets(tag)["3.4"], ImageSets: sets(tag)}
+		c.Defaults = state.Defaults{ImageSets: sets(tag)}
 
 		return c
 	}
@@ -32,7 +32,7 @@ var _ = Describe("New defaults of the operator", func() {
 	ran := func(changes ...func(*etcdcluster.Observation)) etcdcluster.Observation {
 		o := running()
 		o.State.Size, o.State.EtcdVersion = 1, "3.4"
-		o.State.Accepted = &state.Accepted{Generation: 1, EtcdVersion: "3.4", Defaults: state.Defaults{Images: sets("v1")["3.4"], ImageSets: sets("v1")}, Spec: &fixture.Etcd().Spec}
+		o.State.Accepted = &state.Accepted{Generation: 1, EtcdVersion: "3.4", Defaults: state.Defaults{ImageSets: sets("v1")}, Spec: &fixture.Etcd().Spec}
 		o.StatefulSet.SpecReplicas, o.Pods = 1, []etcdcluster.Pod{{Ready: true}}
 		for _, change := range changes {
 			change(&o)
@@ -46,7 +46,7 @@ var _ = Describe("New defaults of the operator", func() {
 	}
 	delayed := func(o *etcdcluster.Observation) { o.State.Accepted.Delayed = true }
 	images := func(t *target.Target) string {
-		return t.Accepted.Defaults.WithImagesOf(t.Accepted.EtcdVersion).Images.EtcdWrapper
+		return t.Accepted.Defaults.ImagesOf(t.Accepted.EtcdVersion).EtcdWrapper
 	}
 	// change is the change from v1 to v2 for which an Etcd waits.
 	change := func() state.Change {
@@ -100,7 +100,7 @@ var _ = Describe("New defaults of the operator", func() {
 			etcd.Spec.ExternallyManagedMemberAddresses = []string{"192.0.2.1"}
 		}),
 		Entry("although an earlier update has not passed, which follows the newest defaults", ran(updatingTo("v1", "3.4")), "w4:v1", true, false, generation(1)),
-		Entry("not after a version without limits ended the update with earlier defaults", ran(updatingTo("v2", "3.4")), "w4:v1", false, false, generation(1)),
+		Entry("not if the update was one to other defaults", ran(updatingTo("v2", "3.4")), "w4:v1", false, false, generation(1)),
 		Entry("not after an update has passed", ran(updatingTo("v1", "3.4"), func(o *etcdcluster.Observation) { o.State.Rollout.PassedAt = now }), "w4:v1", false, false, generation(1)),
 	)
 

@@ -187,17 +187,14 @@ func (t *Target) Admit(o etcdcluster.Observation, config Config) error {
 	return plan.Refused(druidv1alpha1.ErrorCodeInvalidSpec, errs.ToAggregate())
 }
 
-// SetVersion sets the version of etcd in Etcd to that of the accepted generation. If an earlier operator accepted the generation, there is none.
+// SetVersion sets the version of etcd in Etcd to that of the accepted generation. It sets none if that is not known.
 func (t *Target) SetVersion() {
 	version := t.Accepted.EtcdVersion
 	if version == helper.EtcdVersion(t.Etcd) {
 		return
 	}
 	t.Etcd = t.Etcd.DeepCopy()
-	t.Etcd.Spec.Etcd.Version = nil
-	if version != "" {
-		t.Etcd.Spec.Etcd.Version = &version
-	}
+	t.Etcd.Spec.Etcd.Version = &version
 }
 
 // SetUpdateStrategy sets the update strategy in Etcd to the one that applies now. It is not part of an accepted generation, because it changes no

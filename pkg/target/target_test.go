@@ -29,9 +29,9 @@ const (
 
 var (
 	now      = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	config   = target.Config{Defaults: state.Defaults{Images: state.Images{EtcdWrapper: "new"}}, LocalStoreRoots: backupstore.LocalRoots{"/var/buckets"}}
+	config   = target.Config{Defaults: state.Defaults{ImageSets: map[string]state.Images{"3.4": {EtcdWrapper: "new"}, "3.5": {EtcdWrapper: "new"}}}, LocalStoreRoots: backupstore.LocalRoots{"/var/buckets"}}
 	accepted = func(generation int64) *state.Accepted {
-		return &state.Accepted{Generation: generation, Defaults: state.Defaults{Images: state.Images{EtcdWrapper: "old"}}, Spec: &fixture.Etcd(fixture.WithReplicas(3)).Spec}
+		return &state.Accepted{Generation: generation, Defaults: state.Defaults{ImageSets: map[string]state.Images{"3.4": {EtcdWrapper: "old"}}}, Spec: &fixture.Etcd(fixture.WithReplicas(3)).Spec}
 	}
 	// running is the observation of a cluster whose generation 1 was accepted.
 	running = func() etcdcluster.Observation {
@@ -77,7 +77,7 @@ var _ = Describe("Admit", func() {
 
 				return
 			}
-			Expect(t.Accepted.Defaults.Images.EtcdWrapper).To(Equal(image))
+			Expect(t.Accepted.Defaults.ImagesOf("").EtcdWrapper).To(Equal(image))
 			Expect(t.Accepted.Generation).To(Equal(t.Stored.Generation))
 			Expect(t.Accepted.Spec).To(HaveValue(Equal(t.Canonical.Spec)))
 		},
@@ -127,9 +127,6 @@ var _ = Describe("The version of etcd of a generation", func() {
 			Expect(t.Accepted.EtcdVersion).To(Equal(expected))
 			t.SetVersion()
 			Expect(helper.EtcdVersion(t.Etcd)).To(Equal(expected))
-			t.Accepted.EtcdVersion = ""
-			t.SetVersion()
-			Expect(helper.EtcdVersion(t.Etcd)).To(BeEmpty(), "an earlier operator, which does not know the field, accepted the generation")
 			Expect(t.Accepted.Spec.Etcd.Version).To(Equal(t.Stored.Spec.Etcd.Version), "the record keeps what the user requests")
 		},
 		Entry("a new Etcd", etcdcluster.Observation{}, "", "3.4"),
@@ -137,8 +134,8 @@ var _ = Describe("The version of etcd of a generation", func() {
 		Entry("a new Etcd whose spec has one, with the feature gate", etcdcluster.Observation{}, gate, "3.4", version("3.4")),
 		Entry("a new Etcd that joins a cluster", existing, "", "3.5", joins),
 		Entry("a new Etcd that joins a cluster of which no version is known, with the feature gate", etcdcluster.Observation{}, gate, "3.4", joins),
-		Entry("without a record", recorded(""), "", "3.4"),
-		Entry("without a record, with the feature gate", recorded(""), gate, "3.5"),
+		Entry("not known", recorded(""), "", "3.4"),
+		Entry("not known, with the feature gate", recorded(""), gate, "3.5"),
 		Entry("the feature gate is disabled again", recorded("3.5"), "", "3.5"),
 		Entry("the spec has none any more", recorded("3.5"), "3.4", "3.5"),
 		Entry("the spec requests an older one", recorded("3.5"), gate, "3.4", version("3.4")),
@@ -158,9 +155,10 @@ var _ = Describe("The version of etcd of a generation", func() {
 		c := config
 		c.EtcdVersion = gate
 		o := recorded("3.4")
+		o.State.Accepted.EtcdVersion = "3.4"
 		t := target.ForNewest(fixture.Etcd(generation(1)))
 		Expect(t.Admit(o, c)).To(Succeed())
-		Expect(t.Accepted.EtcdVersion).To(BeEmpty(), "an earlier operator accepted it")
+		Expect(t.Accepted.EtcdVersion).To(Equal("3.4"))
 		Expect(t.NeedsMembers(o, c)).To(BeFalse())
 	})
 
@@ -172,11 +170,12 @@ var _ = Describe("The version of etcd of a generation", func() {
 		},
 		Entry("unknown", adopted(""), `Waiting : Waiting for a member to report its version of etcd, or for spec.etcd.version: the version in image "etcd-wrapper" is not known`),
 		Entry("reported", adopted("3.4"), ""),
-		Entry("reported, and newer than the images of the operator", adopted("3.6"), "Waiting : Waiting for the members to run a version of etcd for which the operator has images, 3.4 or 3.5: a member reports 3.6"),
+		Entry("reported, and newer than the images of the operator, whatever the spec says", adopted("3.6"),
+			"Waiting : Waiting for the members to run a version of etcd for which the operator has images, 3.4 or 3.5: a member reports 3.6", version("3.4")),
 		Entry("reported, and older than the images of the operator, whatever the spec says", adopted("3.3"), "Waiting : Waiting for the members to run a version of etcd", version("3.4")),
 		Entry("in the spec", adopted(""), "", version("3.5")),
 		Entry("of a new cluster", etcdcluster.Observation{}, ""),
-		Entry("of a cluster that an earlier operator rendered", recorded(""), ""),
+		Entry("not known, of a cluster that was adopted", recorded(""), ""),
 	)
 
 	withSets := func() target.Config {

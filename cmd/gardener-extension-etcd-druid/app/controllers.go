@@ -220,13 +220,10 @@ func renderingDefaults(config configv1alpha1.RenderingConfiguration) (state.Defa
 		return state.Defaults{}, fmt.Errorf("finding images: %w", err)
 	}
 	return state.Defaults{
-		Images:             sets[etcdversion.V34],
 		ImageSets:          sets,
 		IPFamilies:         config.IPFamilies,
 		NamespaceSelectors: config.NamespaceSelectors,
 		NetworkPolicies:    (*state.NetworkPolicies)(config.NetworkPolicies),
-
-		PlannedDefragmentation: true,
 	}, nil
 }
 

@@ -268,7 +268,7 @@ func clusterWith(change func(*druidv1alpha1.Etcd)) *kube.Cluster {
 		Client: c, Reader: c, Clock: k.Clock, Recorder: &events.FakeRecorder{}, Snapshots: calls.NewRunner[etcdcluster.SnapshotCall](), Space: calls.NewRunner[etcdcluster.SpaceCall](),
 		Observer: &observer.Observer{Reader: c, APIReader: c, Etcd: k.Connector(nil), Clock: k.Clock},
 		Config: target.Config{LocalStoreRoots: backupstore.LocalRoots{backupstore.DefaultHostPath}, Defaults: state.Defaults{
-			Images: images, ImageSets: map[string]state.Images{"3.4": images, "3.5": {
+			ImageSets: map[string]state.Images{"3.4": images, "3.5": {
 				EtcdWrapper: "registry.example.com/etcd-wrapper:v0.7.0", BackupRestore: "registry.example.com/etcdbrctl:v2", Init: "registry.example.com/init:v1",
 			}},
 		}},

@@ -8,7 +8,6 @@ import (
 	"context"
 
 	"github.com/gardener/gardener-extension-etcd-druid/imagevector"
-	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/etcdversion"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
@@ -44,8 +43,8 @@ func (s *session) observe(ctx context.Context, etcd *druidv1alpha1.Etcd) etcdclu
 	return o
 }
 
-// configFor returns the configuration of the operator as far as the cluster shows it. The defaults are those of the last rollout. What that
-// lacks are the defaults of this version, for example the images of another version of etcd. The timeout of the store is the default. The
+// configFor returns the configuration of the operator as far as the cluster shows it. The defaults are those of the last rollout. Without
+// one, the images are those of this version. The timeout of the store is the default. The
 // roots are the directories on nodes that the Local store uses.
 func configFor(o etcdcluster.Observation) (target.Config, error) {
 	config := target.Config{LocalStoreRoots: backupstore.LocalRoots{backupstore.DefaultHostPath, o.LocalStore.HostPath}, StoreTimeout: target.DefaultStoreTimeout, EtcdHelper: target.EtcdHelper{Image: "etcd-helper"}}
@@ -57,13 +56,9 @@ func configFor(o etcdcluster.Observation) (target.Config, error) {
 	if err != nil {
 		return config, err
 	}
-	config.Defaults = state.Defaults{Images: sets[etcdversion.V34], ImageSets: sets}
+	config.Defaults = state.Defaults{ImageSets: sets}
 	if o.State.Accepted != nil {
 		config.Defaults, config.EtcdVersion = o.State.Accepted.Defaults, o.State.Accepted.EtcdVersion
-		if config.Defaults.ImageSets == nil {
-			sets[etcdversion.V34] = config.Defaults.Images
-			config.Defaults.ImageSets = sets
-		}
 	}
 
 	return config, nil

@@ -154,7 +154,7 @@ func sidecarPod(store backupstore.Store) corev1.PodSpec {
 	obj := fixture.Etcd(fixture.WithStore(string(store.Provider)))
 	values, err := etcd.ValuesFor(etcd.Input{
 		Etcd: obj, Replicas: 1, ClusterSize: 1, Store: &store,
-		Defaults: state.Defaults{Images: state.Images{EtcdWrapper: "example.com/etcd-wrapper:v1", BackupRestore: "example.com/etcd-backup-restore:v2", Init: "example.com/init:v3"}},
+		Defaults: state.Defaults{ImageSets: map[string]state.Images{"3.4": {EtcdWrapper: "example.com/etcd-wrapper:v1", BackupRestore: "example.com/etcd-backup-restore:v2", Init: "example.com/init:v3"}}},
 	})
 	Expect(err).NotTo(HaveOccurred())
 	objects, err := etcd.Objects(values)

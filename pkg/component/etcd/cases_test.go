@@ -71,11 +71,11 @@ func goldenCases() []goldenCase {
 
 // defaults are what an operator outside of Gardener would have.
 func defaults() state.Defaults {
-	return state.Defaults{Images: state.Images{
+	return state.Defaults{ImageSets: map[string]state.Images{"3.4": {
 		EtcdWrapper:   "example.com/etcd-wrapper:v1",
 		BackupRestore: "example.com/etcd-backup-restore:v2",
 		Init:          "example.com/init:v3",
-	}, PlannedDefragmentation: true}
+	}}}
 }
 
 // inputOf is the input of an Etcd whose plan is complete.
@@ -120,7 +120,9 @@ func withDigests() etcd.Input {
 		obj.Spec.Etcd.Image = new("example.com/etcd-wrapper@sha256:0a1b")
 		obj.Spec.Backup.Image = new("example.com/etcd-backup-restore:v2@sha256:2c3d")
 	}))
-	in.Defaults.Images.Init = "example.com/init@sha256:4e5f"
+	images := in.Defaults.ImageSets["3.4"]
+	images.Init = "example.com/init@sha256:4e5f"
+	in.Defaults.ImageSets["3.4"] = images
 
 	return in
 }

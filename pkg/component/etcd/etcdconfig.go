@@ -75,18 +75,16 @@ func etcdConfigFor(v Values) etcdConfig {
 	return config
 }
 
-// setVersionOptions sets the options whose name or meaning depends on the version of etcd. etcd ignores options that it does not know. A cluster
-// that an earlier operator rendered, which is without a version, keeps its options until a generation is accepted: other options restart all
-// members.
+// setVersionOptions sets the options whose name or meaning depends on the version of etcd. etcd ignores options that it does not know.
 func setVersionOptions(config *etcdConfig, server ServerValues) {
-	// etcd 3.4 opens data of 3.5, after a downgrade, only with this option. Later versions do not have it.
-	config.NextClusterVersionCompatible = etcdversion.Compare(server.Version, etcdversion.V34) <= 0
-	if server.Version == etcdversion.V34 {
-		config.BackendFreelistType34 = server.FreelistType
+	if etcdversion.Compare(server.Version, etcdversion.V34) > 0 {
+		config.BackendFreelistType = server.FreelistType
 
 		return
 	}
-	config.BackendFreelistType = server.FreelistType
+	// etcd 3.4 opens data of 3.5, after a downgrade, only with this option. Later versions do not have it.
+	config.NextClusterVersionCompatible = true
+	config.BackendFreelistType34 = server.FreelistType
 }
 
 // transportSecurityFor makes etcd require a certificate of the CA from its peers and clients. Nil: plaintext.

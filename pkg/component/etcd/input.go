@@ -35,10 +35,9 @@ type Input struct {
 	// RecordsTemplate is true if the StatefulSet has an annotation with the checksum of the rendered pod template. A surge needs it, and the pod that
 	// a surge has created.
 	RecordsTemplate bool
-	// Defaults are the defaults of the operator. Its Images are those of EtcdVersion.
+	// Defaults are the defaults of the operator.
 	Defaults state.Defaults
-	// EtcdVersion is the minor version of etcd, which determines the options of etcd. Empty: an earlier operator rendered the cluster, and the
-	// options are those that it rendered.
+	// EtcdVersion is the minor version of etcd, which determines the images and the options of etcd. Empty: it is not known, and counts as 3.4.
 	EtcdVersion string
 	// Store is the resolved store. Nil: there are no snapshots.
 	Store *backupstore.Store

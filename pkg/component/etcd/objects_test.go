@@ -23,6 +23,7 @@ import (
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/component/etcd"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
@@ -310,7 +311,7 @@ var _ = Describe("Objects", func() {
 			Expect(rendering(before)).To(Equal(rendering(inputOf()())))
 			Expect(rendering(changed)).NotTo(Equal(rendering(before)))
 		},
-		Entry("the StatefulSet", func(in *etcd.Input) { in.Defaults.Images.EtcdWrapper = "other" }),
+		Entry("the StatefulSet", func(in *etcd.Input) { in.Defaults.ImageSets["3.4"] = state.Images{EtcdWrapper: "other"} }),
 		Entry("the client Service", func(in *etcd.Input) {
 			in.Etcd.Spec.Etcd.ClientService = &druidv1alpha1.ClientService{Labels: map[string]string{"a": "b"}}
 		}),

@@ -169,7 +169,7 @@ type TLS struct {
 type ServerValues struct {
 	// Image is the image of the container.
 	Image string
-	// Version is the minor version of etcd. Empty: an earlier operator rendered the cluster.
+	// Version is the minor version of etcd. Empty: it is not known, and counts as 3.4.
 	Version string
 	// Resources are the resources of the container.
 	Resources corev1.ResourceRequirements

@@ -51,7 +51,7 @@ func ValuesFor(in Input) (Values, error) {
 		BackupTLS:        tlsFor(helper.BackupTLS(etcd), in.CADataKeys),
 		Store:            in.Store,
 		Etcd:             serverValuesFor(etcd, in),
-		Sidecar:          sidecarValuesFor(etcd, in.Defaults),
+		Sidecar:          sidecarValuesFor(etcd, in.Defaults.ImagesOf(in.EtcdVersion)),
 		ClientService:    clientService,
 		Pod:              podValuesFor(etcd, in),
 		Claim:            claimValuesFor(etcd),
@@ -127,7 +127,7 @@ func podValuesFor(etcd *druidv1alpha1.Etcd, in Input) PodValues {
 	return PodValues{
 		Labels:                    etcd.Spec.Labels,
 		Annotations:               merge(etcd.Spec.Annotations, annotations),
-		InitImage:                 in.Defaults.Images.Init,
+		InitImage:                 in.Defaults.ImagesOf(in.EtcdVersion).Init,
 		ImagePullPolicy:           helper.ImagePullPolicy(etcd),
 		PriorityClassName:         ptr.Deref(etcd.Spec.PriorityClassName, ""),
 		Affinity:                  constraints.Affinity,

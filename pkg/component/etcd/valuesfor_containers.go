@@ -21,7 +21,7 @@ func serverValuesFor(etcd *druidv1alpha1.Etcd, in Input) ServerValues {
 	}
 
 	return ServerValues{
-		Image:                   ptr.Deref(config.Image, in.Defaults.Images.EtcdWrapper),
+		Image:                   ptr.Deref(config.Image, in.Defaults.ImagesOf(in.EtcdVersion).EtcdWrapper),
 		Version:                 in.EtcdVersion,
 		Resources:               resourcesOr(config.Resources),
 		InitialClusterToken:     token,
@@ -36,13 +36,13 @@ func serverValuesFor(etcd *druidv1alpha1.Etcd, in Input) ServerValues {
 	}
 }
 
-func sidecarValuesFor(etcd *druidv1alpha1.Etcd, defaults state.Defaults) SidecarValues {
+func sidecarValuesFor(etcd *druidv1alpha1.Etcd, images state.Images) SidecarValues {
 	backup := etcd.Spec.Backup
 	memoryLimit := helper.DeltaSnapshotMemoryLimit(etcd)
 	election := ptr.Deref(backup.LeaderElection, druidv1alpha1.LeaderElectionSpec{})
 
 	return SidecarValues{
-		Image:                        ptr.Deref(backup.Image, defaults.Images.BackupRestore),
+		Image:                        ptr.Deref(backup.Image, images.BackupRestore),
 		Resources:                    resourcesOr(backup.Resources),
 		FullSnapshotSchedule:         ptr.Deref(backup.FullSnapshotSchedule, ""),
 		DeltaSnapshotPeriod:          durationOrEmpty(backup.DeltaSnapshotPeriod),
@@ -54,7 +54,7 @@ func sidecarValuesFor(etcd *druidv1alpha1.Etcd, defaults state.Defaults) Sidecar
 		CompressionEnabled:           helper.CompressionEnabled(etcd),
 		CompressionPolicy:            string(helper.CompressionPolicy(etcd)),
 		SnapshotTimeout:              helper.SnapshotTimeout(etcd).String(),
-		DefragmentationSchedule:      defragmentationSchedule(etcd, defaults),
+		DefragmentationSchedule:      defragmentationSchedule(etcd),
 		DefragmentationTimeout:       helper.DefragmentationTimeout(etcd).String(),
 		HeartbeatDuration:            helper.HeartbeatDuration(etcd).String(),
 		TempDir:                      helper.SnapstoreTempDir(etcd),
@@ -69,9 +69,9 @@ const neverSchedule = "0 0 30 2 *"
 
 // defragmentationSchedule is the schedule with which the sidecar of the leader defragments all members, the leader in place. Empty: that of the
 // sidecar. It never does so if the operator defragments the members, which it does not for members that it does not manage or observe.
-func defragmentationSchedule(etcd *druidv1alpha1.Etcd, defaults state.Defaults) string {
+func defragmentationSchedule(etcd *druidv1alpha1.Etcd) string {
 	_, isUnobserved := etcd.Annotations[druidv1alpha1.DisableEtcdRuntimeComponentCreationAnnotation]
-	if defaults.PlannedDefragmentation && helper.ManagesPods(etcd) && !isUnobserved {
+	if helper.ManagesPods(etcd) && !isUnobserved {
 		return neverSchedule
 	}
 

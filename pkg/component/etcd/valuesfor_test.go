@@ -123,23 +123,17 @@ var _ = Describe("ValuesFor", func() {
 })
 
 var _ = Describe("The defragmentation schedule of the sidecar", func() {
-	schedule := func(isPlanned bool, configured *string, options ...func(*druidv1alpha1.Etcd)) string {
+	schedule := func(configured *string, options ...func(*druidv1alpha1.Etcd)) string {
 		GinkgoHelper()
 		in := inputOf(append(options, func(obj *druidv1alpha1.Etcd) { obj.Spec.Etcd.DefragmentationSchedule = configured })...)()
-		in.Defaults.PlannedDefragmentation = isPlanned
 		values, err := etcd.ValuesFor(in)
 		Expect(err).NotTo(HaveOccurred())
 
 		return values.Sidecar.DefragmentationSchedule
 	}
 
-	It("is that of the spec for a generation that an earlier operator accepted", func() {
-		Expect(schedule(false, new("0 3 * * *"))).To(Equal("0 3 * * *"))
-		Expect(schedule(false, nil)).To(BeEmpty())
-	})
-
 	DescribeTable("is that of the spec for members that the operator does not defragment", func(option func(*druidv1alpha1.Etcd)) {
-		Expect(schedule(true, new("0 3 * * *"), option)).To(Equal("0 3 * * *"))
+		Expect(schedule(new("0 3 * * *"), option)).To(Equal("0 3 * * *"))
 	},
 		Entry("because their pods are managed externally", externallyManaged),
 		Entry("because it does not observe them", fixture.WithAnnotation("druid.gardener.cloud/disable-etcd-runtime-component-creation", "")),
@@ -147,7 +141,7 @@ var _ = Describe("The defragmentation schedule of the sidecar", func() {
 
 	It("is never due if the operator defragments the members", func() {
 		for _, configured := range []*string{new("0 3 * * *"), nil} {
-			never, err := cron.ParseStandard(schedule(true, configured))
+			never, err := cron.ParseStandard(schedule(configured))
 			Expect(err).NotTo(HaveOccurred())
 			Expect(never.Next(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))).To(BeZero())
 		}
@@ -157,11 +151,11 @@ var _ = Describe("The defragmentation schedule of the sidecar", func() {
 var _ = Describe("Defaults", func() {
 	It("should keep their JSON, which is pinned in clusters", func() {
 		defaults := state.Defaults{
-			Images:             state.Images{EtcdWrapper: "w", BackupRestore: "b", Init: "i"},
+			ImageSets:          map[string]state.Images{"3.4": {EtcdWrapper: "w", BackupRestore: "b", Init: "i"}},
 			IPFamilies:         []corev1.IPFamily{corev1.IPv6Protocol, corev1.IPv4Protocol},
 			NamespaceSelectors: []metav1.LabelSelector{{MatchLabels: map[string]string{"b": "2", "a": "1"}}},
 		}
-		pinned := `{"images":{"etcdWrapper":"w","backupRestore":"b","init":"i"},"ipFamilies":["IPv6","IPv4"],"namespaceSelectors":[{"matchLabels":{"a":"1","b":"2"}}]}`
+		pinned := `{"imageSets":{"3.4":{"etcdWrapper":"w","backupRestore":"b","init":"i"}},"ipFamilies":["IPv6","IPv4"],"namespaceSelectors":[{"matchLabels":{"a":"1","b":"2"}}]}`
 
 		encoded, err := json.Marshal(defaults)
 		Expect(err).NotTo(HaveOccurred())

@@ -57,7 +57,7 @@ var _ = Describe("A planned defragmentation", func() {
 			Client: c, Reader: c, Clock: testclock.NewFakeClock(time.Date(2026, 1, 1, 12, 10, 0, 0, time.UTC)), Recorder: recorder,
 			Config: care.Config{SyncPeriod: time.Minute, Defragmentation: planner.DefragmentationSettings{Window: time.Hour, MinReclaimable: 1}},
 			Observer: &observed{etcdcluster.Observation{
-				State:       state.State{Accepted: &state.Accepted{Defaults: state.Defaults{PlannedDefragmentation: true}}},
+				State:       state.State{Accepted: &state.Accepted{}},
 				StatefulSet: etcdcluster.StatefulSet{Exists: true, SpecReplicas: 1},
 				Pods:        []etcdcluster.Pod{{Name: "main-0", Ready: true}},
 				Etcd: etcdcluster.EtcdResponses{Queried: true, Members: []etcdcluster.EndpointStatus{

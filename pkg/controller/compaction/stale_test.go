@@ -37,7 +37,7 @@ func (v versioned) Observe(context.Context, *druidv1alpha1.Etcd, observer.Reques
 	sets := map[string]state.Images{"3.4": {BackupRestore: "b4"}, "3.5": {BackupRestore: "b5"}}
 
 	return etcdcluster.Observation{
-		State: state.State{EtcdVersion: "3.5", Accepted: &state.Accepted{Generation: 1, Defaults: state.Defaults{Images: sets["3.5"], ImageSets: sets}}},
+		State: state.State{EtcdVersion: "3.5", Accepted: &state.Accepted{Generation: 1, Defaults: state.Defaults{ImageSets: sets}}},
 		Pods:  []etcdcluster.Pod{{Name: "main-0", Containers: []etcdcluster.Container{{Name: "backup-restore", Image: v.sidecar}}}},
 	}
 }

@@ -86,7 +86,6 @@ func startOperator(k *kube.Cluster, onWrite func(kube.Write)) *operator {
 		Snapshots: calls.NewRunner[etcdcluster.SnapshotCall](), // run starts it, reconcileOnce does not
 		Space:     calls.NewRunner[etcdcluster.SpaceCall](),
 		Config: target.Config{EtcdHelper: target.EtcdHelper{Image: "registry.example.com/operator:v1"}, LocalStoreRoots: backupstore.LocalRoots{backupstore.DefaultHostPath}, Defaults: state.Defaults{
-			Images:    imagesOf34,
 			ImageSets: map[string]state.Images{"3.4": imagesOf34, "3.5": {EtcdWrapper: "registry.example.com/etcd-wrapper:v0.7.0", BackupRestore: "registry.example.com/etcdbrctl:v2", Init: "registry.example.com/init:v1"}},
 		}},
 	}

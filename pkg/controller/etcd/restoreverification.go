@@ -51,9 +51,9 @@ func (r *execution) restoreVerificationValues(run *engine.Run) (compaction.Value
 	if store == nil {
 		return compaction.Values{}, fmt.Errorf("verifying a restore: spec.backup.store is not set")
 	}
-	images := r.Config.Defaults.WithImagesOf(run.Planned.EtcdVersion).Images
-	if accepted := run.Observation.State.Accepted; accepted != nil {
-		images = accepted.Defaults.Images
+	images := r.Config.Defaults.ImagesOf(run.Planned.EtcdVersion)
+	if recorded := run.Observation.State; recorded.Accepted != nil {
+		images = recorded.Accepted.Defaults.ImagesOf(recorded.EtcdVersion)
 	}
 	values := compaction.Values{Etcd: run.Target.Etcd, Store: *store, Image: images.BackupRestore, Deadline: etcdcluster.RestoreVerificationDeadline}
 	if err := r.setHelper(&values); err != nil {

@@ -50,7 +50,7 @@ type threeMembers struct {
 
 func (o *threeMembers) Observe(context.Context, *druidv1alpha1.Etcd, observer.Request) etcdcluster.Observation {
 	observation := etcdcluster.Observation{
-		State: state.State{Accepted: &state.Accepted{Generation: 1, Defaults: state.Defaults{Images: state.Images{BackupRestore: "sidecar"}}}},
+		State: state.State{Accepted: &state.Accepted{Generation: 1, Defaults: state.Defaults{ImageSets: map[string]state.Images{"3.4": {BackupRestore: "sidecar"}}}}},
 		Etcd:  etcdcluster.EtcdResponses{Queried: true},
 	}
 	for i := range 3 {

@@ -43,7 +43,7 @@ type inspectedMember struct {
 
 func (o *inspectedMember) Observe(ctx context.Context, etcd *druidv1alpha1.Etcd, request observer.Request) etcdcluster.Observation {
 	observation := o.oneMember.Observe(ctx, etcd, request)
-	observation.State = state.State{Accepted: &state.Accepted{Generation: 1, Defaults: state.Defaults{Images: state.Images{BackupRestore: "sidecar"}}}}
+	observation.State = state.State{Accepted: &state.Accepted{Generation: 1, Defaults: state.Defaults{ImageSets: map[string]state.Images{"3.4": {BackupRestore: "sidecar"}}}}}
 	observation.Etcd.Members[0].Healthy = !o.unhealthy
 
 	return observation

@@ -54,7 +54,7 @@ func setVersion(etcd *druidv1alpha1.Etcd, recorded state.State) {
 	if recorded.Accepted == nil || etcdversion.Compare(recorded.EtcdVersion, etcdversion.V34) <= 0 {
 		return
 	}
-	images := recorded.Accepted.Defaults.Images
+	images := recorded.Accepted.Defaults.ImagesOf(recorded.EtcdVersion)
 	if etcd.Spec.Etcd.Image == nil {
 		etcd.Spec.Etcd.Image = &images.EtcdWrapper
 	}

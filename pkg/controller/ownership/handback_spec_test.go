@@ -78,7 +78,7 @@ var _ = Describe("SpecForPredecessor", func() {
 		func(version string, wrapper, sidecar *string) {
 			etcd.Spec.Etcd.Version = &version
 			o.State.EtcdVersion = version
-			o.State.Accepted = &state.Accepted{Defaults: state.Defaults{Images: state.Images{EtcdWrapper: "w", BackupRestore: "b"}}}
+			o.State.Accepted = &state.Accepted{Defaults: state.Defaults{ImageSets: map[string]state.Images{"3.4": {EtcdWrapper: "w", BackupRestore: "b"}}}}
 
 			complete, err := ownership.SpecForEtcdDruid(etcd, o)
 

@@ -54,7 +54,7 @@ type oneMember struct {
 
 func (oneMember) Observe(context.Context, *druidv1alpha1.Etcd, observer.Request) etcdcluster.Observation {
 	return etcdcluster.Observation{
-		State: state.State{Accepted: &state.Accepted{Generation: 1, Defaults: state.Defaults{Images: state.Images{BackupRestore: "sidecar"}}}},
+		State: state.State{Accepted: &state.Accepted{Generation: 1, Defaults: state.Defaults{ImageSets: map[string]state.Images{"3.4": {BackupRestore: "sidecar"}}}}},
 		Pods:  []etcdcluster.Pod{{Name: "main-0", UID: "pod", Ready: true, ContainersReady: true}},
 		Etcd: etcdcluster.EtcdResponses{
 			Queried: true, Members: []etcdcluster.EndpointStatus{{Reachable: true, Healthy: true, MemberID: 1, LeaderID: 1, ClusterID: 1, Revision: 7, QuorumRevision: 7}},

@@ -72,7 +72,7 @@ func Values(ctx context.Context, reader Observer, roots backupstore.LocalRoots, 
 		Etcd:  etcd,
 		Store: store,
 		Node:  node,
-		Image: accepted.Defaults.Images.BackupRestore,
+		Image: accepted.Defaults.ImagesOf(observation.State.EtcdVersion).BackupRestore,
 	}, "", nil
 }
 
@@ -80,10 +80,11 @@ func Values(ctx context.Context, reader Observer, roots backupstore.LocalRoots, 
 // stores. Empty: there is none.
 func changingFrom(o etcdcluster.Observation) string {
 	defaults := o.State.Accepted.Defaults
+	recorded := defaults.ImagesOf(o.State.EtcdVersion).BackupRestore
 	for _, pod := range o.Pods {
 		image := pod.Image(etcdcluster.ContainerBackupRestore)
 		for minor, images := range defaults.ImageSets {
-			if minor != o.State.EtcdVersion && image == images.BackupRestore && image != defaults.Images.BackupRestore {
+			if minor != o.State.EtcdVersion && image == images.BackupRestore && image != recorded {
 				return minor
 			}
 		}

@@ -43,14 +43,14 @@ var _ = DescribeTable("the order of minor versions",
 	Entry("newer", "3.5", "3.4", 1),
 	Entry("the same", "3.5", "3.5", 0),
 	Entry("by number, not by text", "3.10", "3.9", 1),
-	Entry("a record without a version is 3.4", "", "3.4", 0),
+	Entry("a version that is not known is 3.4", "", "3.4", 0),
 	Entry("no version", "3.4", "latest", 1),
 )
 
 var _ = DescribeTable("a change between minor versions",
 	func(from, to string, allowed bool) { Expect(etcdversion.IsAdjacent(from, to)).To(Equal(allowed)) },
 	Entry("an upgrade", "3.4", "3.5", true),
-	Entry("an upgrade of a record without a version", "", "3.5", true),
+	Entry("an upgrade of a version that is not known", "", "3.5", true),
 	Entry("a downgrade", "3.5", "3.4", true),
 	Entry("no change", "3.5", "3.5", true),
 	Entry("to a version without images", "3.5", "3.6", false),
@@ -63,7 +63,7 @@ var _ = DescribeTable("the newer of two minor versions",
 		Expect(etcdversion.Max(b, a)).To(Equal(newer))
 	},
 	Entry("an upgrade", "3.4", "3.5", "3.5"),
-	Entry("of records without a version", "", "", "3.4"),
+	Entry("of versions that are not known", "", "", "3.4"),
 )
 
 var _ = It("supports the versions for which the operator has images", func() {

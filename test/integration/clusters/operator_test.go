@@ -111,9 +111,9 @@ func (p *process) start(namespace string, etcds *members) func() {
 	mgr := newManager(manager.Options{Scheme: app.NewScheme(), Cache: caches, Client: app.ClientOptions(), NewClient: p.newClient})
 	Expect(etcd.AddToManager(context.Background(), mgr, etcd.AddOptions{
 		Renderings: &renderings,
-		Config: target.Config{EtcdHelper: target.EtcdHelper{Image: "registry.example.com/operator:v1"}, LocalStoreRoots: backupstore.LocalRoots{backupstore.DefaultHostPath}, Defaults: state.Defaults{Images: state.Images{
+		Config: target.Config{EtcdHelper: target.EtcdHelper{Image: "registry.example.com/operator:v1"}, LocalStoreRoots: backupstore.LocalRoots{backupstore.DefaultHostPath}, Defaults: state.Defaults{ImageSets: map[string]state.Images{"3.4": {
 			EtcdWrapper: "registry.example.com/etcd-wrapper:v1", BackupRestore: "registry.example.com/etcdbrctl:v1", Init: "registry.example.com/init:v1",
-		}}},
+		}}}},
 		Observer: &observer.Observer{Reader: mgr.GetCache(), APIReader: mgr.GetAPIReader(), Etcd: etcds},
 	})).To(Succeed())
 	Expect(secret.AddToManager(context.Background(), mgr, secret.AddOptions{})).To(Succeed())

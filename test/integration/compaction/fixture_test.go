@@ -32,7 +32,7 @@ type cluster struct {
 
 const (
 	annotationState = "etcd-druid.extensions.gardener.cloud/state"
-	accepted        = `"version":1,"accepted":{"generation":1,"defaults":{"images":{"etcdWrapper":"w","backupRestore":"example.com/pinned:v1","init":"i"}}}`
+	accepted        = `"version":1,"accepted":{"generation":1,"defaults":{"imageSets":{"3.4":{"etcdWrapper":"w","backupRestore":"example.com/pinned:v1","init":"i"}}}}`
 )
 
 func newCluster(options ...func(*druidv1alpha1.Etcd)) *cluster {

@@ -86,11 +86,11 @@ func startOperator(version string, autoReconcile bool, limits ...rollout.Limits)
 			EtcdHelper:      target.EtcdHelper{Image: "registry.example.com/operator:v1"},
 			AutoReconcile:   autoReconcile,
 			LocalStoreRoots: backupstore.LocalRoots{backupstore.DefaultHostPath},
-			Defaults: state.Defaults{Images: state.Images{
+			Defaults: state.Defaults{ImageSets: map[string]state.Images{"3.4": {
 				EtcdWrapper:   "registry.example.com/etcd-wrapper:" + version,
 				BackupRestore: "registry.example.com/etcdbrctl:" + version,
 				Init:          "registry.example.com/init:" + version,
-			}},
+			}}},
 		},
 		Observer:  watching,
 		CopyTasks: true,

@@ -72,7 +72,7 @@ var _ = Describe("The lifecycle of an Etcd", func() {
 		Expect(mr.Labels).To(HaveKeyWithValue("origin", "gardener-extension-etcd-druid"))
 		Expect(mr.Spec.Class).To(HaveValue(Equal("seed")))
 		Expect(fixture.Record(mr)).To(And(HaveField("Size", BeEquivalentTo(1)),
-			HaveField("Accepted.Generation", BeEquivalentTo(1)), HaveField("Accepted.Defaults.Images.EtcdWrapper", "registry.example.com/etcd-wrapper:v1")))
+			HaveField("Accepted.Generation", BeEquivalentTo(1)), HaveField("Accepted.Defaults.ImageSets", HaveKeyWithValue("3.4", HaveField("EtcdWrapper", "registry.example.com/etcd-wrapper:v1")))))
 
 		By("waiting for the applied objects")
 		for name, obj := range map[string]client.Object{

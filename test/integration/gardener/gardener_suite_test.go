@@ -73,9 +73,9 @@ var _ = BeforeSuite(func() {
 	Expect(observer.Gardener).To(BeTrue())
 	Expect(observer.Garden).To(BeTrue())
 	Expect(etcd.AddToManager(context.Background(), mgr, etcd.AddOptions{
-		Config: target.Config{LocalStoreRoots: backupstore.LocalRoots{"/var/buckets"}, Defaults: state.Defaults{Images: state.Images{
+		Config: target.Config{LocalStoreRoots: backupstore.LocalRoots{"/var/buckets"}, Defaults: state.Defaults{ImageSets: map[string]state.Images{"3.4": {
 			EtcdWrapper: "registry.example.com/etcd-wrapper:v1", BackupRestore: "registry.example.com/etcdbrctl:v1", Init: "registry.example.com/init:v1",
-		}}},
+		}}}},
 		Observer: observer,
 		Gardener: observer.Gardener,
 		Garden:   observer.Garden,

@@ -93,9 +93,9 @@ var _ = BeforeSuite(func() {
 	observer := &observer.Observer{Reader: mgr.GetCache(), APIReader: mgr.GetAPIReader()}
 	Expect(observer.Detect(context.Background(), mgr.GetRESTMapper(), mgr.GetFieldIndexer())).To(Succeed())
 	Expect(etcd.AddToManager(context.Background(), mgr, etcd.AddOptions{
-		Config: target.Config{LocalStoreRoots: backupstore.LocalRoots{"/var/buckets"}, Defaults: state.Defaults{Images: state.Images{
+		Config: target.Config{LocalStoreRoots: backupstore.LocalRoots{"/var/buckets"}, Defaults: state.Defaults{ImageSets: map[string]state.Images{"3.4": {
 			EtcdWrapper: "registry.example.com/etcd-wrapper:v1", BackupRestore: "registry.example.com/etcdbrctl:v1", Init: "registry.example.com/init:v1",
-		}}},
+		}}}},
 		Observer: observer,
 		Gardener: observer.Gardener,
 	})).To(Succeed())

@@ -47,7 +47,7 @@ const (
 var hosts = []string{"127.0.0.2", "127.0.0.3"}
 
 func defaults() state.Defaults {
-	return state.Defaults{Images: state.Images{EtcdWrapper: "etcd", BackupRestore: "backup", Init: "init"}}
+	return state.Defaults{ImageSets: map[string]state.Images{"3.4": {EtcdWrapper: "etcd", BackupRestore: "backup", Init: "init"}}}
 }
 
 // each calls do with each Etcd, with at most writers calls at the same time.

@@ -368,7 +368,7 @@ func memberPod(store backupstore.Store, port int32) (corev1.PodSpec, string) {
 	obj := fixture.Etcd(fixture.WithStore(string(store.Provider)), func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Backup.Port = &port })
 	values, err := etcd.ValuesFor(etcd.Input{
 		Etcd: obj, Replicas: 1, ClusterSize: 1, Store: &store,
-		Defaults: state.Defaults{Images: state.Images{EtcdWrapper: "example.com/etcd-wrapper:v1", BackupRestore: image, Init: "example.com/init:v3"}},
+		Defaults: state.Defaults{ImageSets: map[string]state.Images{"3.4": {EtcdWrapper: "example.com/etcd-wrapper:v1", BackupRestore: image, Init: "example.com/init:v3"}}},
 	})
 	Expect(err).NotTo(HaveOccurred())
 	objects, err := etcd.Objects(values)

@@ -15,7 +15,7 @@ import (
 
 // Minor versions of etcd for which the operator has images.
 const (
-	// V34 is etcd 3.4. A record without a version means this one: earlier operators had images of no other.
+	// V34 is etcd 3.4.
 	V34 = "3.4"
 	// V35 is etcd 3.5.
 	V35 = "3.5"
@@ -67,7 +67,7 @@ func OfWrapper(image string) string {
 	}
 }
 
-// OrOldest returns the minor version, or the one of an Etcd without a recorded version.
+// OrOldest returns the minor version, or V34 if it is empty: it is not known.
 func OrOldest(minor string) string {
 	if minor == "" {
 		return V34
