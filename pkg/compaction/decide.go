@@ -73,8 +73,7 @@ type Job struct {
 	Attempt int
 	// Task is the UID of the task that requested the Job. Empty: no task did.
 	Task types.UID
-	// BaseRevision is the revision of the latest full snapshot when the Job was created. Empty: there was no full snapshot, or
-	// an earlier version of the operator created the Job without this annotation.
+	// BaseRevision is the revision of the latest full snapshot when the Job was created. Empty: there was no full snapshot.
 	BaseRevision string
 }
 

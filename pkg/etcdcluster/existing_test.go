@@ -53,7 +53,7 @@ var _ = DescribeTable("ExistingCluster",
 	Entry("has the members that are removed, in the previous order, at the recorded endpoints", "b", "abc", unchanged, "abc", "ac", "http://recorded"),
 	Entry("has all members if the spec has none", "", "abc", unchanged, "abc", "abc", "http://recorded"),
 	Entry("has also new members of the spec", "bx", "ab", unchanged, "abx", "a", "http://recorded"),
-	Entry("has no endpoints if an earlier operator has recorded none", "", "a", func(_ *druidv1alpha1.Etcd, s *state.State) { s.Existing = nil }, "a", "a", ""),
+	Entry("has no endpoints if none are recorded, since it joined under etcd-druid", "", "a", func(_ *druidv1alpha1.Etcd, s *state.State) { s.Existing = nil }, "a", "a", ""),
 	Entry("has no removed members during a restore", "", "abc", func(_ *druidv1alpha1.Etcd, s *state.State) { s.Restore = state.RestoreStart }, "", "abc", ""),
 	Entry("has no removed members if the members of the Etcd are managed externally", "", "abc", func(e *druidv1alpha1.Etcd, _ *state.State) {
 		e.Spec.ExternallyManagedMemberAddresses = []string{"10.0.0.1"}

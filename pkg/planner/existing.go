@@ -134,7 +134,7 @@ func (v view) isAnyKeptOut() bool {
 	return slices.ContainsFunc(v.members, func(m etcdcluster.Member) bool { return m.Listed == nil })
 }
 
-// recordedExisting returns the record of the joined cluster. An earlier operator has recorded nothing.
+// recordedExisting returns the record of the joined cluster. Nothing is recorded of a cluster that joined under etcd-druid.
 func (v view) recordedExisting() state.Existing {
 	if v.o.State.Existing != nil {
 		return *v.o.State.Existing

@@ -109,8 +109,7 @@ func quorumLossOf(v view) *QuorumLoss {
 	return loss
 }
 
-// currentRecovery returns the recorded recovery. Nil: none is recorded, or a quorum has responded since. An earlier operator without recoveries keeps the
-// record.
+// currentRecovery returns the recorded recovery. Nil: none is recorded, or a quorum has responded since.
 func currentRecovery(o etcdcluster.Observation) *state.Recovery {
 	recorded, confirmed := o.State.Recovery, o.State.Evidence
 	if recorded != nil && o.State.Restore == state.RestoreNone && confirmed != nil && confirmed.At.After(recorded.LostAt) {

@@ -409,7 +409,7 @@ var _ = Describe("Traces of a recovery from a lost quorum", func() {
 		Expect(s.Objects.State.Recovery.LostAt).To(BeTemporally(">", lostAt))
 	})
 
-	It("ignores the record of an earlier loss that an operator without recoveries has kept", func() {
+	It("ignores the record of an earlier loss if a quorum has responded since", func() {
 		s := created(3, druidv1alpha1.RecoveryPolicyAuto, withStore)
 		outdated := &state.Recovery{LostAt: s.Now().Add(-time.Hour), Token: "members-1", Withdrawn: "no volume has data"}
 		loseAtOnce(s)

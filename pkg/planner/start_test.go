@@ -141,7 +141,6 @@ var _ = DescribeTable("For a cluster that wakes up starts all members that may b
 	Entry("one that was promoted before its sidecar wrote its Lease", int32(2), false, int32(2)),
 	Entry("but none whose volume is deleted and that no Lease records", int32(2), true, int32(1)),
 	Entry("but none that has not started since the cluster has its last size", int32(1), false, int32(1)),
-	Entry("those that Leases record, if an earlier operator stopped them", int32(0), false, int32(1)),
 )
 
 var _ = It("states what names with a prefix need if a pod is not ready", func() {

@@ -42,7 +42,7 @@ type VerifiedRestore struct {
 	AcceptedRevision int64 `json:"acceptedRevision,omitempty"`
 	// AcceptedBy is who accepts the loss, as in "a user accepts it". Empty: a user.
 	AcceptedBy string `json:"acceptedBy,omitempty"`
-	// Store is the location that the Job restored from, as Store.String names it. Empty: an earlier operator did not record it.
+	// Store is the location that the Job restored from, as Store.String names it. Empty: not known.
 	Store string `json:"store,omitempty"`
 	// At is when the operator compared them.
 	At time.Time `json:"at"`

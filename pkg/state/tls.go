@@ -43,8 +43,8 @@ func (m TLSModes) String() string { return "client=" + string(m.Client) + ",peer
 
 // Certificates are checksums of the certificates that the user provides. The pods read them when they start.
 type Certificates struct {
-	// First is the checksum at the time when it was first recorded. The pod template has no annotation for it, so that an operator that
-	// begins to record checksums restarts no pods. Empty: pods had the annotation already.
+	// First is the checksum at the time when it was first recorded. The pod template has no annotation for it, so that the first record restarts
+	// no pods. Empty: pods had the annotation already.
 	First string `json:"first,omitempty"`
 	// Renewed is the checksum in the annotations of the pod template. Empty: the certificates are those of First.
 	Renewed string `json:"renewed,omitempty"`

@@ -94,8 +94,8 @@ type Target struct {
 	Rotation state.Rotation
 	// Secrets are the names of the Secrets that the operator provides for the pods. Zero: none, or not provided yet.
 	Secrets secrets.Names
-	// Certificates are the checksums of the certificates of the user. Nil before ResolveCertificates, if the user provides none, and if
-	// an earlier operator accepted the generation.
+	// Certificates are the checksums of the certificates of the user. Nil before ResolveCertificates, if the user provides none, and if one of them
+	// was always missing.
 	Certificates *state.Certificates
 	// Store is the backup store. Nil: the spec has none, or it is not resolved yet.
 	Store *backupstore.Store

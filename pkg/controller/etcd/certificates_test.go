@@ -91,7 +91,7 @@ var _ = Describe("Certificates that the user renews in place", func() {
 		succeeded(3, 10)(k)
 	})
 
-	It("restart no member because of an operator that begins to record them", func() {
+	It("restart no member when their record is lost", func() {
 		k := newCluster()
 		withUserCertificates(1)(k)
 		startOperator(k, nil).run()

@@ -20,7 +20,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
@@ -193,64 +192,6 @@ var _ = Describe("The Secret with which applications connect", func() {
 		Entry("is refused", isInvalid),
 		Entry("cannot be tried", isBusy),
 	)
-
-	It("replaces the shared certificate of an older version by one of its own, in one write and without a restart", func() {
-		start(3)
-		By("having the certificate of the sidecars and of the operator, as older versions wrote it")
-		shared := issuedFor("main-client")
-		for _, secret := range issuedFor("main-application") {
-			must(k.Client(nil).Delete(ctx, &secret))
-		}
-		secret := &corev1.Secret{}
-		must(k.Client(nil).Get(ctx, client.ObjectKey{Namespace: "demo", Name: "main-connection"}, secret))
-		uid := secret.UID
-		secret.Data["tls.crt"], secret.Data["tls.key"] = shared[0].Data["tls.crt"], shared[0].Data["tls.key"]
-		must(k.Client(nil).Update(ctx, secret))
-		uidsOf := func() []types.UID {
-			pods := &corev1.PodList{}
-			must(k.Client(nil).List(ctx, pods))
-			var uids []types.UID
-			for _, pod := range pods.Items {
-				uids = append(uids, pod.UID)
-			}
-			return uids
-		}
-		before := uidsOf()
-		k.Clock.Step(100 * 24 * time.Hour)
-
-		touched, written = nil, nil
-		drive.due = k.Clock.Now()
-		drive.run()
-
-		Expect(touched).To(HaveExactElements(HavePrefix("create Secret main-application-"), HavePrefix("patch Secret main-application-"), Equal("patch Secret main-connection")))
-		Expect(commonName(connection()["tls.crt"])).To(Equal("etcd-application"))
-		must(k.Client(nil).Get(ctx, client.ObjectKey{Namespace: "demo", Name: "main-connection"}, secret))
-		Expect(secret.UID).To(Equal(uid))
-		Expect(secret.Data).To(And(HaveLen(4), HaveKey("endpoints"), HaveKey("ca.crt"), HaveKey("tls.key")))
-		Expect(uidsOf()).To(Equal(before))
-		Expect(issuedFor("main-client")).To(Equal(shared), "the members keep theirs")
-		Expect(k.Violations).To(BeEmpty())
-
-		By("writing nothing more")
-		touched = nil
-		for range 3 {
-			drive.due = k.Clock.Now()
-			drive.run()
-		}
-		Expect(touched).To(BeEmpty())
-
-		By("renewing it later than the others, without a restart")
-		k.Clock.Step(500 * 24 * time.Hour)
-		drive.run()
-		renewed := uidsOf()
-		Expect(renewed).NotTo(Equal(before))
-		certificate := connection()["tls.crt"]
-		k.Clock.Step(100 * 24 * time.Hour)
-		drive.run()
-		Expect(connection()["tls.crt"]).NotTo(Equal(certificate))
-		Expect(uidsOf()).To(Equal(renewed))
-		Expect(k.Violations).To(BeEmpty())
-	})
 
 	It("follows a rotation of the CA with its own certificate, which each member accepts at all times", func() {
 		start(3)
