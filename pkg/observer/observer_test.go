@@ -95,9 +95,8 @@ var _ = Describe("Observer", func() {
 	It("reads the ManagedResource and the state in its annotations", func() {
 		objects = append(objects, &resourcesv1alpha1.ManagedResource{
 			ObjectMeta: metav1.ObjectMeta{Name: "druid-main", Namespace: "demo", Generation: 3, Annotations: map[string]string{
-				"gardener.cloud/operation":                      "reconcile",
-				"etcd-druid.extensions.gardener.cloud/size":     "3",
-				"etcd-druid.extensions.gardener.cloud/tls-mode": "client=given,peer=given",
+				"gardener.cloud/operation":                   "reconcile",
+				"etcd-druid.extensions.gardener.cloud/state": `{"version":1,"size":3,"tls":{"client":"given","peer":"given"}}`,
 			}},
 			Status: resourcesv1alpha1.ManagedResourceStatus{ObservedGeneration: 3},
 		})
@@ -223,7 +222,7 @@ var _ = Describe("Observer", func() {
 	It("reads as many claims as the largest size of the cluster, also while it is hibernated", func() {
 		etcd.Spec.Replicas = 0
 		objects = append(objects, &corev1.PersistentVolumeClaim{ObjectMeta: meta("main-main-2")}, &resourcesv1alpha1.ManagedResource{
-			ObjectMeta: metav1.ObjectMeta{Name: "druid-main", Namespace: "demo", Annotations: map[string]string{"etcd-druid.extensions.gardener.cloud/size": "3"}},
+			ObjectMeta: metav1.ObjectMeta{Name: "druid-main", Namespace: "demo", Annotations: map[string]string{"etcd-druid.extensions.gardener.cloud/state": `{"version":1,"size":3}`}},
 		})
 		observed := newObserver().Observe(ctx, etcd, observer.Request{}).Claims
 		Expect(observed).To(HaveLen(3))
@@ -264,7 +263,7 @@ var _ = Describe("Observer", func() {
 		objects = append(objects, claim)
 		if size != "" {
 			objects = append(objects, &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{
-				Namespace: "demo", Name: "druid-main", Annotations: map[string]string{"etcd-druid.extensions.gardener.cloud/size": size},
+				Namespace: "demo", Name: "druid-main", Annotations: map[string]string{"etcd-druid.extensions.gardener.cloud/state": `{"version":1,"size":` + size + `}`},
 			}})
 		}
 		if owner != "" {
@@ -293,11 +292,11 @@ var _ = Describe("Observer", func() {
 		Expect(observed[1].Ordinal).To(Equal(4))
 
 		objects = append(objects, &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{
-			Namespace: "demo", Name: "druid-main", Annotations: map[string]string{"etcd-druid.extensions.gardener.cloud/size": "1"},
+			Namespace: "demo", Name: "druid-main", Annotations: map[string]string{"etcd-druid.extensions.gardener.cloud/state": `{"version":1,"size":1}`},
 		}})
 		Expect(newObserver().Observe(ctx, etcd, observer.Request{}).Claims).To(HaveLen(1), "those of a member that never was")
 
-		metav1.SetMetaDataAnnotation(&objects[len(objects)-1].(*resourcesv1alpha1.ManagedResource).ObjectMeta, "etcd-druid.extensions.gardener.cloud/restore", "discard")
+		metav1.SetMetaDataAnnotation(&objects[len(objects)-1].(*resourcesv1alpha1.ManagedResource).ObjectMeta, "etcd-druid.extensions.gardener.cloud/state", `{"version":1,"size":1,"restore":"discard"}`)
 		Expect(newObserver().Observe(ctx, etcd, observer.Request{}).Claims).To(HaveLen(2), "what a restore discards")
 	})
 

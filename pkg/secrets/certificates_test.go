@@ -25,12 +25,13 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/secrets"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
+	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
 var _ = Describe("ConfigsFor", func() {
 	var (
 		ctx  = context.Background()
-		both = state.ParseTLSModes("client=provisioned,peer=provisioned")
+		both = fixture.TLSModes("client=provisioned,peer=provisioned")
 	)
 
 	names := func(configs []secrets.Config) []string {
@@ -53,7 +54,7 @@ var _ = Describe("ConfigsFor", func() {
 
 	DescribeTable("returns only the managed certificates",
 		func(modes string, expected ...string) {
-			Expect(names(secrets.ConfigsFor(testCase{}.etcd(), state.ParseTLSModes(modes), state.StageIdle))).To(HaveExactElements(expected))
+			Expect(names(secrets.ConfigsFor(testCase{}.etcd(), fixture.TLSModes(modes), state.StageIdle))).To(HaveExactElements(expected))
 		},
 		Entry("everything, CAs first", "client=provisioned,peer=provisioned", "main-client-ca", "main-peer-ca", "main-server", "main-client", "main-application", "main-peer"),
 		Entry("for clients", "client=provisioned,peer=plaintext", "main-client-ca", "main-server", "main-client", "main-application"),

@@ -13,6 +13,7 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/secrets"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
+	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
 // testCase is the input of an entry: references in the spec, enableTLS, and the modes of the running cluster.
@@ -26,7 +27,7 @@ type testCase struct {
 
 // modes returns the modes of the running cluster.
 func (tc testCase) modes() state.TLSModes {
-	modes := state.ParseTLSModes(tc.running)
+	modes := fixture.TLSModes(tc.running)
 	modes.PeerPinned = tc.pinned
 
 	return modes
@@ -157,14 +158,13 @@ var _ = DescribeTable("IsPeerChangePending",
 var _ = Describe("RunningModes", func() {
 	DescribeTable("returns the modes of a running cluster",
 		func(persisted string, exists bool, clientCA, peerCA, expected string) {
-			modes := secrets.RunningModes("main", state.ParseTLSModes(persisted), exists, clientCA, peerCA)
+			modes := secrets.RunningModes("main", fixture.TLSModes(persisted), exists, clientCA, peerCA)
 			Expect(modes.String()).To(Equal(expected))
 			Expect(modes.IsKnown()).To(Equal(expected != "client=,peer="))
 		},
 		Entry("unknown without a cluster", "", false, "", "", "client=,peer="),
 		Entry("from the record, regardless of the mounts", "client=disabled,peer=disabled", true, "ca-etcd", "", "client=disabled,peer=disabled"),
 		Entry("from the mounts without a record", "", true, "ca-etcd", "", "client=given,peer=plaintext"),
-		Entry("from the mounts with an invalid record", "yes", true, "", "", "client=plaintext,peer=plaintext"),
 		Entry("managed if the names are those of managed certificates", "", true, "main-client-ca-bundle-0a1b2c3d", "main-peer-ca-bundle-0a1b2c3d", "client=provisioned,peer=provisioned"),
 	)
 })
@@ -174,7 +174,7 @@ var _ = Describe("Effective", func() {
 
 	It("fills in managed Secrets, and lets the sidecar use the certificates of etcd", func() {
 		etcd := testCase{}.etcd()
-		effective := secrets.Effective(etcd, state.ParseTLSModes("client=provisioned,peer=provisioned"), names)
+		effective := secrets.Effective(etcd, fixture.TLSModes("client=provisioned,peer=provisioned"), names)
 
 		Expect(helper.ClientTLS(effective).TLSCASecretRef.Name).To(Equal("a"))
 		Expect(*helper.ClientTLS(effective).TLSCASecretRef.DataKey).To(Equal("bundle.crt"))
@@ -187,14 +187,14 @@ var _ = Describe("Effective", func() {
 	})
 
 	It("keeps references of the user", func() {
-		effective := secrets.Effective(testCase{client: true}.etcd(), state.ParseTLSModes("client=given,peer=provisioned"), names)
+		effective := secrets.Effective(testCase{client: true}.etcd(), fixture.TLSModes("client=given,peer=provisioned"), names)
 
 		Expect(helper.ClientTLS(effective).TLSCASecretRef.Name).To(Equal("given-ca"))
 		Expect(helper.PeerTLS(effective).TLSCASecretRef.Name).To(Equal("d"))
 	})
 
 	It("ignores references while TLS is disabled", func() {
-		effective := secrets.Effective(testCase{client: true, peer: true}.etcd(), state.ParseTLSModes("client=disabled,peer=disabled"), secrets.Names{})
+		effective := secrets.Effective(testCase{client: true, peer: true}.etcd(), fixture.TLSModes("client=disabled,peer=disabled"), secrets.Names{})
 
 		Expect(helper.ClientTLS(effective)).To(BeNil())
 		Expect(helper.PeerTLS(effective)).To(BeNil())

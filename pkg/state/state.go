@@ -68,8 +68,7 @@ type State struct {
 	Space *Space `json:"space,omitempty"`
 	// Inconsistency is a difference between the data of voting members. Nil: none was found, or the data is the same again.
 	Inconsistency *Inconsistency `json:"inconsistency,omitempty"`
-	// HandBack is the generation of the Etcd at which it began to be handed back to etcd-druid. 0: it is not handed back. -1: it is,
-	// and the generation cannot be read.
+	// HandBack is the generation of the Etcd at which it began to be handed back to etcd-druid. 0: it is not handed back.
 	HandBack int64 `json:"handBack,omitempty"`
 	// EtcdVersion is the minor version of etcd, such as 3.5, that was rendered last. Empty: nothing was rendered, or an earlier operator
 	// rendered images of 3.4.
@@ -120,18 +119,9 @@ func (s State) version() int {
 }
 
 // Decode reads the record from the annotations of a ManagedResource. The error says why it cannot be read, and what to do: nothing may be
-// decided then. Only the record of the store has an error of its own, since a user edits it. Annotations of operators that had no version
-// are read if there is no record. They replace a part of the record if such an operator has rendered the Etcd after a rollback.
+// decided then. Only the record of the store has an error of its own, since a user edits it.
 func Decode(annotations map[string]string) (State, error) {
 	s, err := decode(annotations[druidv1alpha1.ManagedResourceAnnotationState])
-	switch {
-	case annotations[druidv1alpha1.ManagedResourceAnnotationState] == "":
-		s = decodeUnversioned(annotations)
-	case err == nil:
-		if rendered := decodeUnversioned(annotations); rendered.Accepted != nil {
-			s = s.afterRollback(rendered)
-		}
-	}
 	store, storeErr := ParseStore(annotations[druidv1alpha1.ManagedResourceAnnotationStore])
 	if storeErr != nil {
 		s.StoreError = storeErr.Error()
@@ -205,7 +195,7 @@ func (s State) Encode() (map[string]string, error) {
 }
 
 // Update returns a copy of the annotations of a ManagedResource in which the record is changed. The annotation of the store and all others stay
-// as they are. Annotations of operators that had no version are removed.
+// as they are.
 func Update(annotations map[string]string, change func(*State)) (map[string]string, error) {
 	s, err := Decode(annotations)
 	if err != nil {
@@ -221,7 +211,6 @@ func Update(annotations map[string]string, change func(*State)) (map[string]stri
 		updated = map[string]string{}
 	}
 	updated[druidv1alpha1.ManagedResourceAnnotationState] = recorded[druidv1alpha1.ManagedResourceAnnotationState]
-	RemoveUnversioned(updated)
 
 	return updated, nil
 }

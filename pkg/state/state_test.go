@@ -6,7 +6,6 @@ package state_test
 
 import (
 	"encoding/json"
-	"maps"
 	"reflect"
 	"strings"
 	"time"
@@ -34,18 +33,6 @@ var _ = Describe("The record on the ManagedResource", func() {
 				Store:         &state.Store{Provider: "S3", Container: "bucket", Prefix: "p", SecretName: "s"},
 			}
 		}
-		unversioned = map[string]string{
-			prefix + "defaults":              `{"generation":3,"defaults":{"imageSets":{"3.4":{"etcdWrapper":"w","backupRestore":"b","init":"i"}}},"over":true}`,
-			prefix + "replicas":              "0",
-			prefix + "size":                  "3",
-			prefix + "initial-cluster-token": "token",
-			prefix + "tls-mode":              "client=provisioned,peer=given",
-			prefix + "ca-rotation":           `{"startedAt":"2026-01-02T03:04:05Z","stage":"Prepared","preparedAt":"2026-01-02T03:04:05Z"}`,
-			prefix + "restore":               "join",
-			prefix + "final-snapshot":        `{"generation":3,"snapshot":{"name":"Full-1","revision":7,"at":"2026-01-02T03:04:05Z"},"store":"S3"}`,
-			prefix + "giving-back":           "4",
-			prefix + "store":                 `{"provider":"S3","container":"bucket","prefix":"p","secretName":"s"}`,
-		}
 	)
 
 	It("has a persisted form that never changes", func() {
@@ -61,7 +48,7 @@ var _ = Describe("The record on the ManagedResource", func() {
 		annotations, err := recorded.Encode()
 		Expect(err).NotTo(HaveOccurred())
 		Expect(annotations).To(HaveLen(2))
-		Expect(annotations[prefix+"store"]).To(Equal(unversioned[prefix+"store"]))
+		Expect(annotations[prefix+"store"]).To(Equal(`{"provider":"S3","container":"bucket","prefix":"p","secretName":"s"}`))
 		Expect(annotations[prefix+"state"]).To(Equal(`{"version":1,` +
 			`"accepted":{"generation":3,"defaults":{"imageSets":{"3.4":{"etcdWrapper":"w","backupRestore":"b","init":"i"},` +
 			`"3.5":{"etcdWrapper":"w5","backupRestore":"b5","init":"i"}}},"etcdVersion":"3.5","completed":true},` +
@@ -187,7 +174,7 @@ var _ = Describe("The record on the ManagedResource", func() {
 	})
 
 	DescribeTable("is never guessed", func(text, message string) {
-		recorded, err := state.Decode(map[string]string{prefix + "state": text, prefix + "size": "3"})
+		recorded, err := state.Decode(map[string]string{prefix + "state": text})
 		Expect(err).To(MatchError(ContainSubstring(message)))
 		Expect(recorded).To(Equal(state.State{}))
 		_, err = state.Update(map[string]string{prefix + "state": text}, func(*state.State) {})
@@ -219,68 +206,6 @@ var _ = Describe("The record on the ManagedResource", func() {
 		}))
 		Expect(before[prefix+"state"]).To(Equal(`{"version":1,"size":3}`), "the argument stays as it is")
 		Expect(state.Update(nil, func(s *state.State) { s.HandBack = 5 })).To(HaveLen(1))
-	})
-
-	Describe("of an operator that had no version of it", func() {
-		It("is read once, and replaced", func() {
-			Expect(state.Decode(unversioned)).To(Equal(complete()))
-			updated, err := state.Update(unversioned, func(*state.State) {})
-			Expect(err).NotTo(HaveOccurred())
-			Expect(updated).To(And(HaveLen(2), HaveKey(prefix+"state"), HaveKey(prefix+"store")))
-			Expect(state.Decode(updated)).To(Equal(complete()))
-		})
-
-		It("replaces what it knows in the record if it has rendered the Etcd after a rollback", func() {
-			recorded := state.State{
-				Accepted: &state.Accepted{Generation: 2, Delayed: true}, Replicas: new(int32(1)),
-				Size: 1, Started: 1, PodSize: 3, Restore: state.RestoreStart, EtcdVersion: "3.4",
-				Evidence: &state.Evidence{HighestRevision: 7}, Rollout: &state.Rollout{Canary: true},
-			}
-			annotations, err := recorded.Encode()
-			Expect(err).NotTo(HaveOccurred())
-			maps.Copy(annotations, unversioned)
-			expected := complete()
-			expected.Started, expected.EtcdVersion, expected.Evidence = 3, "3.4", &state.Evidence{HighestRevision: 7}
-			Expect(state.Decode(annotations)).To(Equal(expected))
-
-			updated, err := state.Update(annotations, func(*state.State) {})
-			Expect(err).NotTo(HaveOccurred())
-			Expect(updated).To(HaveLen(2))
-			Expect(state.Decode(updated)).To(Equal(expected))
-		})
-
-		It("keeps the final snapshot of a cluster that stayed stopped", func() {
-			annotations, err := state.State{Replicas: new(int32(0)), FinalSnapshot: &state.FinalSnapshot{Generation: 2}}.Encode()
-			Expect(err).NotTo(HaveOccurred())
-			annotations[prefix+"defaults"], annotations[prefix+"replicas"] = unversioned[prefix+"defaults"], "0"
-			Expect(state.Decode(annotations)).To(HaveField("FinalSnapshot", Equal(&state.FinalSnapshot{Generation: 2})))
-			annotations[prefix+"replicas"] = "1"
-			Expect(state.Decode(annotations)).To(HaveField("FinalSnapshot", BeNil()))
-		})
-
-		It("is ignored if there is a newer record and what it has rendered cannot be read", func() {
-			Expect(state.Decode(map[string]string{prefix + "state": `{"version":1,"size":3}`, prefix + "size": "5", prefix + "defaults": "{"})).To(Equal(state.State{Size: 3}))
-		})
-
-		It("is ignored if there is a newer record and it has rendered nothing", func() {
-			Expect(state.Decode(map[string]string{prefix + "state": `{"version":1,"size":3}`, prefix + "size": "5", prefix + "restore": "join"})).To(Equal(state.State{Size: 3}))
-		})
-
-		DescribeTable("counts a part that cannot be read as not recorded",
-			func(key, value string) {
-				Expect(state.Decode(map[string]string{prefix + key: value})).To(Equal(state.State{}))
-			},
-			Entry("an accepted generation", "defaults", "{"),
-			Entry("pods", "replicas", "-1"),
-			Entry("a size", "size", "three"),
-			Entry("TLS modes", "tls-mode", "client=on,peer=off"),
-			Entry("a rotation", "ca-rotation", "{"),
-			Entry("a snapshot", "final-snapshot", "{"),
-		)
-
-		It("keeps a hand-back whose generation cannot be read", func() {
-			Expect(state.Decode(map[string]string{prefix + "giving-back": "now"})).To(Equal(state.State{HandBack: -1}))
-		})
 	})
 
 	DescribeTable("compares rotations", func(a, b *state.Rotation, expected bool) {

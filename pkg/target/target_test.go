@@ -271,7 +271,7 @@ var _ = Describe("ForLastAccepted", func() {
 	},
 		Entry("without a ManagedResource", func(o *etcdcluster.Observation) { o.ManagedResource.Exists = false }),
 		Entry("while the ManagedResource is deleted", func(o *etcdcluster.Observation) { o.ManagedResource.Deleting = true }),
-		Entry("while the Etcd is handed back", func(o *etcdcluster.Observation) { o.State.HandBack = -1 }),
+		Entry("while the Etcd is handed back", func(o *etcdcluster.Observation) { o.State.HandBack = 1 }),
 		Entry("without a recorded spec", func(o *etcdcluster.Observation) { o.State.Accepted.Spec = nil }),
 		Entry("when a user has removed the record of the store", func(o *etcdcluster.Observation) {
 			o.State.Accepted.Spec.Backup.Store = &druidv1alpha1.StoreSpec{Prefix: "p"}

@@ -232,7 +232,7 @@ var _ = Describe("A generation that is not rolled out", func() {
 		start(3)
 		mr := &resourcesv1alpha1.ManagedResource{}
 		get(mr, "druid-main")
-		fixture.SetRecord(mr, func(s *state.State) { s.HandBack = -1 })
+		fixture.SetRecord(mr, func(s *state.State) { s.HandBack = 1 })
 		Expect(k.Client(nil).Update(ctx, mr)).To(Succeed())
 		server := issued("main-server")
 		change(func(etcd *druidv1alpha1.Etcd) {

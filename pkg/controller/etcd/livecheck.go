@@ -195,9 +195,3 @@ func (c versionedClient) Get(ctx context.Context, key client.ObjectKey, obj clie
 		return nil
 	}
 }
-
-// Update implements client.Writer. A ManagedResource loses the annotations of operators whose record had no version.
-func (c versionedClient) Update(ctx context.Context, obj client.Object, opts ...client.UpdateOption) error {
-	state.RemoveUnversioned(obj.GetAnnotations())
-	return c.Client.Update(ctx, obj, opts...)
-}

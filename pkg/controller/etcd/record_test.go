@@ -6,7 +6,6 @@ package etcd_test
 
 import (
 	"context"
-	"encoding/json"
 	"strings"
 	"time"
 
@@ -87,24 +86,8 @@ var _ = Describe("The record of the operator", func() {
 		Expect(k.EtcdObject().Annotations).NotTo(HaveKey("druid.gardener.cloud/accept-revision"))
 	})
 
-	It("is the only one in addition to that of the store, and replaces the annotations of an operator without a version of it", func() {
-		mr := read()
-		recorded := fixture.Record(mr)
-		Expect(own(mr)).To(ConsistOf("state"))
-		Expect(recorded.Evidence).NotTo(BeNil())
-		recorded.Evidence = nil // the annotations without a version did not have it
-		accepted, err := json.Marshal(recorded.Accepted)
-		must(err)
-		mr.Annotations = map[string]string{
-			prefix + "defaults": string(accepted), prefix + "replicas": "3", prefix + "size": "3", prefix + "tls-mode": "client=plaintext,peer=plaintext", prefix + "final-snapshot": "",
-		}
-		must(k.Client(nil).Update(ctx, mr))
-
-		o.due = k.Clock.Now()
-		o.run()
+	It("is the only annotation of the operator in addition to that of the store", func() {
 		Expect(own(read())).To(ConsistOf("state"))
-		Expect(fixture.Record(read())).To(Equal(recorded))
-		Expect(k.PodsCreated).To(Equal(4))
 	})
 
 	DescribeTable("is never guessed", func(text, message string, isRequested bool) {

@@ -14,6 +14,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/ownership"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
+	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
 var _ = Describe("SpecForPredecessor", func() {
@@ -26,7 +27,7 @@ var _ = Describe("SpecForPredecessor", func() {
 		etcd = &druidv1alpha1.Etcd{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot--foo", Name: "main"}}
 		etcd.Spec.Replicas = 1
 		o = etcdcluster.Observation{}
-		o.State.TLS = state.ParseTLSModes("client=plaintext,peer=plaintext")
+		o.State.TLS = fixture.TLSModes("client=plaintext,peer=plaintext")
 		o.StatefulSet.Exists = true
 	})
 	reference := func(name string) corev1.SecretReference {
@@ -38,7 +39,7 @@ var _ = Describe("SpecForPredecessor", func() {
 
 	It("references the issued Secrets, also for the sidecar", func() {
 		etcd.Spec.Etcd.EnableTLS = new(true)
-		o.State.TLS = state.ParseTLSModes("client=provisioned,peer=provisioned")
+		o.State.TLS = fixture.TLSModes("client=provisioned,peer=provisioned")
 		o.StatefulSet.TLS = etcdcluster.MountedTLS{ClientCA: "ca-1", Server: "server-1", Client: "client-1", PeerCA: "peer-ca-1", Peer: "peer-1"}
 
 		complete, err := ownership.SpecForEtcdDruid(etcd, o)
@@ -54,7 +55,7 @@ var _ = Describe("SpecForPredecessor", func() {
 	It("references no Secrets if TLS is disabled, since etcd-druid would use them", func() {
 		etcd.Spec.Etcd.ClientUrlTLS = &druidv1alpha1.TLSConfig{ServerTLSSecretRef: reference("given")}
 		etcd.Spec.Etcd.EnableTLS = new(false)
-		o.State.TLS = state.ParseTLSModes("client=disabled,peer=disabled")
+		o.State.TLS = fixture.TLSModes("client=disabled,peer=disabled")
 
 		complete, err := ownership.SpecForEtcdDruid(etcd, o)
 
@@ -95,7 +96,7 @@ var _ = Describe("SpecForPredecessor", func() {
 		etcd.Spec.Etcd.ClientUrlTLS = &druidv1alpha1.TLSConfig{TLSCASecretRef: bundle("given-ca"), ServerTLSSecretRef: reference("given-server"), ClientTLSSecretRef: reference("given-client")}
 		etcd.Spec.Backup.TLS = etcd.Spec.Etcd.ClientUrlTLS.DeepCopy()
 		etcd.Spec.Backup.Store = &druidv1alpha1.StoreSpec{Provider: new(druidv1alpha1.StorageProvider("aws")), Container: new("bucket"), Prefix: "entry/main", SecretRef: new(reference("given"))}
-		o.State.TLS = state.ParseTLSModes("client=given,peer=plaintext")
+		o.State.TLS = fixture.TLSModes("client=given,peer=plaintext")
 		o.State.Store = &state.Store{Provider: "S3", Container: "bucket", Prefix: "entry/main", SecretName: "given"}
 
 		complete, err := ownership.SpecForEtcdDruid(etcd, o)
@@ -113,7 +114,7 @@ var _ = Describe("SpecForPredecessor", func() {
 		Entry("deprecated fields", "deprecated fields, which", func() {
 			etcd.Spec.Backup.ImageVersion, etcd.Spec.Backup.ImageRepository = new("v1"), new("registry.example.com/etcdbrctl")
 		}),
-		Entry("issued certificates that are not rolled out", "mount", func() { o.State.TLS = state.ParseTLSModes("client=provisioned,peer=provisioned") }),
+		Entry("issued certificates that are not rolled out", "mount", func() { o.State.TLS = fixture.TLSModes("client=provisioned,peer=provisioned") }),
 		Entry("a store that was never resolved", "snapshots", func() { etcd.Spec.Backup.Store = &druidv1alpha1.StoreSpec{} }),
 		Entry("an invalid record of the store", "until now", func() {
 			etcd.Spec.Backup.Store, o.State.StoreError = &druidv1alpha1.StoreSpec{}, "reading where snapshots went until now"
