@@ -233,7 +233,7 @@ var _ = Describe("Observer", func() {
 		etcd.Spec.Replicas = 3
 		objects = append(objects, &corev1.PersistentVolumeClaim{ObjectMeta: meta("main-main-3")}, &resourcesv1alpha1.ManagedResource{
 			ObjectMeta: metav1.ObjectMeta{Name: "druid-main", Namespace: "demo", Annotations: map[string]string{
-				"etcd-druid.extensions.gardener.cloud/state": `{"version":5,"size":3,"migration":{"phase":"Requested"}}`,
+				"etcd-druid.extensions.gardener.cloud/state": `{"version":1,"size":3,"migration":{"phase":"Requested"}}`,
 			}},
 		})
 		observed := newObserver().Observe(ctx, etcd, observer.Request{}).Claims

@@ -8,9 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"slices"
 
-	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/etcdversion"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
@@ -24,7 +22,7 @@ type State struct {
 	// Size is the last cluster size above 0. 0: the cluster never ran.
 	Size int32 `json:"size,omitempty"`
 	// Started are the last replicas above 0 that were rendered. Each of these members may have joined the cluster, and its sidecar may have
-	// promoted it, without an observation of it. 0: not known.
+	// promoted it, without an observation of it. 0: there were none.
 	Started int32 `json:"started,omitempty"`
 	// ScaleIn is the removal of members that is under way. Nil: none is.
 	ScaleIn *ScaleIn `json:"scale,omitempty"`
@@ -70,8 +68,8 @@ type State struct {
 	Inconsistency *Inconsistency `json:"inconsistency,omitempty"`
 	// HandBack is the generation of the Etcd at which it began to be handed back to etcd-druid. 0: it is not handed back.
 	HandBack int64 `json:"handBack,omitempty"`
-	// EtcdVersion is the minor version of etcd, such as 3.5, that was rendered last. Empty: nothing was rendered, or an earlier operator
-	// rendered images of 3.4.
+	// EtcdVersion is the minor version of etcd, such as 3.5, that was rendered last. Empty: nothing was rendered, or it is not
+	// known, see Accepted.EtcdVersion.
 	EtcdVersion string `json:"etcdVersion,omitempty"`
 	// Store is the location to which the cluster writes its snapshots. It has its own annotation, which users remove. Nil: none was
 	// recorded, or see StoreError.
@@ -82,40 +80,6 @@ type State struct {
 	RestoreDrill *RestoreDrill `json:"-"`
 	// Unknown are the keys of the record that this version of the operator does not know. It keeps them. Nil: none.
 	Unknown map[string]json.RawMessage `json:"-"`
-}
-
-// Version is the highest version of the record that this operator writes and reads. A record of a higher version has a meaning that it cannot know.
-// A cluster with etcd 3.5 or newer has a record of version 2. An operator that reads only version 1 would downgrade the cluster, because all its images
-// contain etcd 3.4. The record of a scale-in has version 3. An operator without scale-in would add the removed members again. A later operator would then
-// continue the scale-in. The record of a surge has version 4. An operator without surges would stop one of two voting members.
-// The record of a volume migration has version 5. An operator without migrations would remove the extra member in the middle.
-// The record of different data has version 6. An operator without comparisons would let clients connect to the member with wrong data again, and would
-// delete the volume that is kept.
-// The record of a recovery from a lost quorum has version 7. An operator without recoveries would start members with data that is given up.
-const Version = 7
-
-// version returns the version with which the state is recorded.
-func (s State) version() int {
-	if s.Restore == RestoreRecover || s.Restore == RestoreDiscard && s.Recovery.IsActive() {
-		return 7
-	}
-	if s.Inconsistency != nil || slices.ContainsFunc(s.Retained, func(volume RetainedVolume) bool { return volume.Kept }) {
-		return 6
-	}
-	if s.Migration != nil {
-		return 5
-	}
-	if s.Surge.IsActive() {
-		return 4
-	}
-	if s.ScaleIn != nil {
-		return 3
-	}
-	if etcdversion.Compare(s.EtcdVersion, etcdversion.V34) > 0 {
-		return 2
-	}
-
-	return 1
 }
 
 // Decode reads the record from the annotations of a ManagedResource. The error says why it cannot be read, and what to do: nothing may be
@@ -172,7 +136,7 @@ func (s State) Encode() (map[string]string, error) {
 	known, err := json.Marshal(struct {
 		Version int `json:"version"`
 		State
-	}{s.version(), s})
+	}{Version, s})
 	if err != nil {
 		return nil, fmt.Errorf("recording the state: %w", err)
 	}

@@ -19,29 +19,24 @@ import (
 
 var _ = Describe("The record on the ManagedResource", func() {
 	const prefix = "etcd-druid.extensions.gardener.cloud/"
-	var (
-		at       = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-		complete = func() state.State {
-			return state.State{
-				Accepted: &state.Accepted{Generation: 3, Defaults: state.Defaults{ImageSets: map[string]state.Images{"3.4": {EtcdWrapper: "w", BackupRestore: "b", Init: "i"}}}, Completed: true},
-				Replicas: new(int32(0)), Size: 3, InitialClusterToken: "token",
-				TLS:           state.TLSModes{Client: state.ModeManaged, Peer: state.ModeUserProvided},
-				Rotation:      &state.Rotation{StartedAt: at, Stage: state.StagePrepared, PreparedAt: at},
-				Restore:       state.RestoreJoin,
-				FinalSnapshot: &state.FinalSnapshot{Generation: 3, Snapshot: &state.VerifiedSnapshot{Name: "Full-1", Revision: 7, At: at}, Store: "S3"},
-				HandBack:      4,
-				Store:         &state.Store{Provider: "S3", Container: "bucket", Prefix: "p", SecretName: "s"},
-			}
-		}
-	)
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-	It("has a persisted form that never changes", func() {
-		recorded := complete()
+	It("has a complete form that never changes", func() {
 		taken := state.VerifiedSnapshot{Name: "Full-1", Revision: 7, At: at, LastRevision: 8, Store: "S3", PodCreationTime: at}
-		recorded.EtcdVersion, recorded.Accepted.EtcdVersion = "3.4", "3.5"
-		recorded.Accepted.Defaults.ImageSets["3.5"] = state.Images{EtcdWrapper: "w5", BackupRestore: "b5", Init: "i"}
-		recorded.Snapshot = state.SnapshotAttempts{
-			Generation: 3, StartedAt: at, EndedAt: at.Add(time.Minute), Failures: 1, Expired: 2, Error: "no answer", Verified: &taken,
+		recorded := state.State{
+			Accepted: &state.Accepted{Generation: 3, EtcdVersion: "3.5", Completed: true, Defaults: state.Defaults{ImageSets: map[string]state.Images{
+				"3.4": {EtcdWrapper: "w", BackupRestore: "b", Init: "i"}, "3.5": {EtcdWrapper: "w5", BackupRestore: "b5", Init: "i"},
+			}}},
+			Replicas: new(int32(0)), Size: 3, InitialClusterToken: "token", EtcdVersion: "3.4",
+			TLS:      state.TLSModes{Client: state.ModeManaged, Peer: state.ModeUserProvided},
+			Rotation: &state.Rotation{StartedAt: at, Stage: state.StagePrepared, PreparedAt: at},
+			Restore:  state.RestoreJoin,
+			Snapshot: state.SnapshotAttempts{
+				Generation: 3, StartedAt: at, EndedAt: at.Add(time.Minute), Failures: 1, Expired: 2, Error: "no answer", Verified: &taken,
+			},
+			FinalSnapshot: &state.FinalSnapshot{Generation: 3, Snapshot: &state.VerifiedSnapshot{Name: "Full-1", Revision: 7, At: at}, Store: "S3"},
+			HandBack:      4,
+			Store:         &state.Store{Provider: "S3", Container: "bucket", Prefix: "p", SecretName: "s"},
 		}
 		recorded.Verified = &state.VerifiedRestore{Revision: 41, Keys: 40, Known: 101, AcceptedRevision: 41, At: at}
 		recorded.Retained = []state.RetainedVolume{{Name: "pv", UID: "pv-uid", Claim: "main-main-0", ClaimUID: "claim-uid", ReclaimPolicy: "Delete", At: at}}
@@ -67,92 +62,34 @@ var _ = Describe("The record on the ManagedResource", func() {
 		Expect(state.State{}.Encode()).To(Equal(map[string]string{prefix + "state": `{"version":1}`}))
 	})
 
-	It("has a version that operators without images of etcd 3.5 refuse, while etcd is newer than 3.4", func() {
-		encoded, err := state.State{Size: 3, EtcdVersion: "3.5"}.Encode()
+	DescribeTable("has a persisted form that never changes", func(recorded state.State, text string) {
+		encoded, err := recorded.Encode()
 		Expect(err).NotTo(HaveOccurred())
-		Expect(encoded).To(HaveKeyWithValue(prefix+"state", `{"version":2,"size":3,"etcdVersion":"3.5"}`))
-		Expect(state.Decode(encoded)).To(Equal(state.State{Size: 3, EtcdVersion: "3.5"}))
-		Expect(state.State{EtcdVersion: "3.4"}.Encode()).To(HaveKeyWithValue(prefix+"state", HavePrefix(`{"version":1,`)))
-	})
-
-	It("has a version that operators without scale-in refuse, while members are removed", func() {
-		scaling := state.State{Size: 3, ScaleIn: &state.ScaleIn{To: 1, Since: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Removing: true}}
-		encoded, err := scaling.Encode()
-		Expect(err).NotTo(HaveOccurred())
-		Expect(encoded).To(HaveKeyWithValue(prefix+"state", `{"version":3,"size":3,"scale":{"to":1,"since":"2026-01-02T03:04:05Z","removing":true}}`))
-		Expect(state.Decode(encoded)).To(Equal(scaling))
-		scaling.ScaleIn = nil
-		Expect(scaling.Encode()).To(HaveKeyWithValue(prefix+"state", HavePrefix(`{"version":1,`)), "after the scale-in")
-	})
-
-	It("has a version that operators without surges refuse, while a temporary member may exist", func() {
-		surging := state.State{Size: 2, Surge: &state.Surge{Phase: state.SurgeReturn, Since: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Cause: "its pod template has changed", Pod: "pod", Claim: "claim"}}
-		encoded, err := surging.Encode()
-		Expect(err).NotTo(HaveOccurred())
-		Expect(encoded).To(HaveKeyWithValue(prefix+"state", `{"version":4,"size":2,"surge":{"phase":"Return","since":"2026-01-02T03:04:05Z","cause":"its pod template has changed","pod":"pod","claim":"claim"}}`))
-		Expect(state.Decode(encoded)).To(Equal(surging))
-		for _, phase := range []state.SurgePhase{state.SurgeRequested, state.SurgeAborted} {
-			surging.Surge.Phase = phase
-			Expect(surging.Encode()).To(HaveKeyWithValue(prefix+"state", HavePrefix(`{"version":1,`)), "no temporary member exists")
-		}
-	})
-
-	It("has a version that operators without volume migrations refuse, also before an extra member exists", func() {
-		migrating := state.State{Size: 4, Migration: &state.Migration{Phase: state.MigrationReplace, Since: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Cause: "cause", Claim: "claim"}}
-		encoded, err := migrating.Encode()
-		Expect(err).NotTo(HaveOccurred())
-		Expect(encoded).To(HaveKeyWithValue(prefix+"state", `{"version":5,"size":4,"migration":{"phase":"Replace","since":"2026-01-02T03:04:05Z","cause":"cause","claim":"claim"}}`))
-		Expect(state.Decode(encoded)).To(Equal(migrating))
-		migrating.Migration.Phase = state.MigrationRequested
-		Expect(migrating.Encode()).To(HaveKeyWithValue(prefix+"state", HavePrefix(`{"version":5,`)), "an operator without it would refuse the generation for ever")
-	})
-
-	It("has a version that operators without comparisons refuse, while members have different data or a volume with wrong data has a claim", func() {
-		at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-		differing := state.State{Size: 3, Inconsistency: &state.Inconsistency{
+		Expect(encoded).To(Equal(map[string]string{prefix + "state": `{"version":1,` + text + `}`}))
+		Expect(state.Decode(encoded)).To(Equal(recorded))
+	},
+		Entry("of a scale-in", state.State{Size: 3, ScaleIn: &state.ScaleIn{To: 1, Since: at, Removing: true}},
+			`"size":3,"scale":{"to":1,"since":"2026-01-02T03:04:05Z","removing":true}`),
+		Entry("of a surge", state.State{Size: 2, Surge: &state.Surge{Phase: state.SurgeReturn, Since: at, Cause: "its pod template has changed", Pod: "pod", Claim: "claim"}},
+			`"size":2,"surge":{"phase":"Return","since":"2026-01-02T03:04:05Z","cause":"its pod template has changed","pod":"pod","claim":"claim"}`),
+		Entry("of a volume migration", state.State{Size: 4, Migration: &state.Migration{Phase: state.MigrationReplace, Since: at, Cause: "cause", Claim: "claim"}},
+			`"size":4,"migration":{"phase":"Replace","since":"2026-01-02T03:04:05Z","cause":"cause","claim":"claim"}`),
+		Entry("of different data", state.State{Size: 3, Inconsistency: &state.Inconsistency{
 			Since: at, At: at.Add(time.Minute), Revision: 7, Compacted: 5, Comparisons: 2, Members: []state.MemberHash{{Name: "main-0", ID: "a0", Hash: 1}},
-		}}
-		encoded, err := differing.Encode()
-		Expect(err).NotTo(HaveOccurred())
-		Expect(encoded).To(HaveKeyWithValue(prefix+"state", `{"version":6,"size":3,"inconsistency":{"since":"2026-01-02T03:04:05Z","at":"2026-01-02T03:05:05Z","revision":7,"compacted":5,"comparisons":2,`+
-			`"members":[{"name":"main-0","id":"a0","hash":1}]}}`))
-		Expect(state.Decode(encoded)).To(Equal(differing))
-
-		volume := state.RetainedVolume{Name: "pv", UID: "pv-uid", Claim: "main-main-0", ClaimUID: "claim-uid", ReclaimPolicy: "Delete", At: at}
-		Expect(state.State{Retained: []state.RetainedVolume{volume}}.Encode()).To(HaveKeyWithValue(prefix+"state", HavePrefix(`{"version":1,`)), "a volume that a restore gave up")
-		volume.Kept = true
-		encoded, err = state.State{Retained: []state.RetainedVolume{volume}}.Encode()
-		Expect(err).NotTo(HaveOccurred())
-		Expect(encoded).To(HaveKeyWithValue(prefix+"state", `{"version":6,"retained":[{"name":"pv","uid":"pv-uid","claim":"main-main-0","claimUID":"claim-uid","reclaimPolicy":"Delete","at":"2026-01-02T03:04:05Z","kept":true}]}`))
-		Expect(state.Decode(encoded)).To(Equal(state.State{Retained: []state.RetainedVolume{volume}}))
-	})
-
-	It("has a version that operators without recoveries refuse, from the choice until the volumes are discarded", func() {
-		recovering := state.State{Size: 3, Restore: state.RestoreRecover, Recovery: &state.Recovery{
-			LostAt: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Source: state.RecoverMembers, Token: "members-12345678", By: "a user", Revision: 7, Known: 7,
-		}}
-		encoded, err := recovering.Encode()
-		Expect(err).NotTo(HaveOccurred())
-		Expect(encoded).To(HaveKeyWithValue(prefix+"state", `{"version":7,"size":3,"restore":"recover",`+
-			`"recovery":{"lostAt":"2026-01-02T03:04:05Z","source":"members","token":"members-12345678","by":"a user","revision":7,"known":7}}`))
-		Expect(state.Decode(encoded)).To(Equal(recovering))
-		recovering.Restore = state.RestoreDiscard
-		Expect(recovering.Encode()).To(HaveKeyWithValue(prefix+"state", HavePrefix(`{"version":7,`)), "an earlier operator could start the members again")
-		recovering.Restore, recovering.Recovery = state.RestoreStart, nil
-		Expect(recovering.Encode()).To(HaveKeyWithValue(prefix+"state", HavePrefix(`{"version":1,`)), "every operator with restores continues it")
-	})
-
-	It("contains what a quorum has confirmed after the loss of a member", func() {
-		lost := state.State{Incident: &state.Incident{
+		}}, `"size":3,"inconsistency":{"since":"2026-01-02T03:04:05Z","at":"2026-01-02T03:05:05Z","revision":7,"compacted":5,"comparisons":2,`+
+			`"members":[{"name":"main-0","id":"a0","hash":1}]}`),
+		Entry("of a volume with wrong data", state.State{Retained: []state.RetainedVolume{
+			{Name: "pv", UID: "pv-uid", Claim: "main-main-0", ClaimUID: "claim-uid", ReclaimPolicy: "Delete", At: at, Kept: true},
+		}}, `"retained":[{"name":"pv","uid":"pv-uid","claim":"main-main-0","claimUID":"claim-uid","reclaimPolicy":"Delete","at":"2026-01-02T03:04:05Z","kept":true}]`),
+		Entry("of a recovery", state.State{Size: 3, Restore: state.RestoreRecover, Recovery: &state.Recovery{
+			LostAt: at, Source: state.RecoverMembers, Token: "members-12345678", By: "a user", Revision: 7, Known: 7,
+		}}, `"size":3,"restore":"recover","recovery":{"lostAt":"2026-01-02T03:04:05Z","source":"members","token":"members-12345678","by":"a user","revision":7,"known":7}`),
+		Entry("of what a quorum has confirmed after the loss of a member", state.State{Incident: &state.Incident{
 			ClusterID: "7", Voters: []state.Voter{{Name: "main-0", ID: "a"}}, Lost: []state.LostVoter{{Voter: state.Voter{Name: "main-0", ID: "a"}, Claim: "claim", Deleted: true}},
-			Confirmed: []string{"b"}, At: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
-		}}
-		encoded, err := lost.Encode()
-		Expect(err).NotTo(HaveOccurred())
-		Expect(encoded).To(HaveKeyWithValue(prefix+"state", `{"version":1,"incident":{"clusterID":"7","voters":[{"name":"main-0","id":"a"}],`+
-			`"lost":[{"name":"main-0","id":"a","claim":"claim","deleted":true}],"confirmed":["b"],"at":"2026-01-02T03:04:05Z"}}`))
-		Expect(state.Decode(encoded)).To(Equal(lost))
-	})
+			Confirmed: []string{"b"}, At: at,
+		}}, `"incident":{"clusterID":"7","voters":[{"name":"main-0","id":"a"}],"lost":[{"name":"main-0","id":"a","claim":"claim","deleted":true}],`+
+			`"confirmed":["b"],"at":"2026-01-02T03:04:05Z"}`),
+	)
 
 	It("keeps the keys of later versions of the operator", func() {
 		recorded, err := state.Decode(map[string]string{prefix + "state": `{"version":1,"size":3,"later":{"revision":7}}`})
@@ -181,7 +118,8 @@ var _ = Describe("The record on the ManagedResource", func() {
 		Expect(err).To(HaveOccurred(), "nothing overwrites it")
 	},
 		Entry("if it cannot be read", `{"version":1,`, "state cannot be read, restore it"),
-		Entry("if a newer operator wrote it", `{"version":8,"size":3}`, "has version 8, and this operator reads versions up to 7"),
+		Entry("if a newer operator wrote it", `{"version":2,"size":3}`, "has version 2, and this operator reads versions up to 1"),
+		Entry("if it has no version", `{"size":3}`, "has no version, restore it"),
 	)
 
 	It("reports that the record of the store cannot be read", func() {

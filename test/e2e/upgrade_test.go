@@ -5,12 +5,13 @@
 package e2e_test
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -23,16 +24,18 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
-// earlierVersion is the commit from which the operator is upgraded. UPGRADE_FROM replaces it. A release sets it to the previous release.
-const earlierVersion = "014b4c49c9775a626758ad0d8fa6d788a290d041"
+// The commit that added this line to this file introduced version 1 of the record. Versions of the operator before it are not supported.
+const (
+	recordFile = "pkg/state/version.go"
+	recordLine = "const Version = 1"
+)
 
 // The test installs versions of the operator. Therefore no other test may run at the same time.
 var _ = Describe("An upgrade of the operator", Serial, Label("long"), framework.NeedsSeed("builds and installs two versions of the operator"), func() {
 	It("and a rollback replace no pod, keep Etcds ready, and lose no write", func(ctx SpecContext) {
 		operator, err := seed.Operator(ctx)
 		Expect(err).NotTo(HaveOccurred())
-		commit := cmp.Or(os.Getenv("UPGRADE_FROM"), earlierVersion)
-		earlier, current := framework.VersionOf(ctx, commit, filepath.Join("testdata", "upgrade-values.yaml")), framework.CurrentVersion()
+		earlier, current := framework.VersionOf(ctx, earlierVersion(ctx), filepath.Join("testdata", "upgrade-values.yaml")), framework.CurrentVersion()
 		DeferCleanup(func(ctx SpecContext) { operator.Install(ctx, current) })
 
 		By("creating Etcds with the earlier version")
@@ -48,9 +51,7 @@ var _ = Describe("An upgrade of the operator", Serial, Label("long"), framework.
 
 		By("rolling back, with the CustomResourceDefinitions of the earlier version")
 		u.change(ctx, "rollback", func() { operator.Install(ctx, earlier) })
-		if commit == earlierVersion {
-			Expect(u.surge.Spec.Etcd.UpdateStrategy).To(BeNil(), "a field that only the current version knows")
-		}
+		Expect(u.surge.Spec.Etcd.UpdateStrategy).To(HaveValue(Equal(druidv1alpha1.UpdateStrategySurge)), "both versions know the field")
 
 		By("changing the specs, with the earlier version")
 		u.rollOut(ctx, "change after the rollback", "basic")
@@ -76,12 +77,34 @@ var _ = Describe("An upgrade of the operator", Serial, Label("long"), framework.
 	}, SpecTimeout(4*specTimeout))
 })
 
+// earlierVersion returns the commit from which the operator is upgraded: UPGRADE_FROM, or else the one that introduced version 1 of the record. It
+// fails if the clone does not contain that commit, or if it is checked out.
+func earlierVersion(ctx context.Context) string {
+	GinkgoHelper()
+	if commit := os.Getenv("UPGRADE_FROM"); commit != "" {
+		return commit
+	}
+	git := func(args ...string) string {
+		GinkgoHelper()
+		text, err := exec.CommandContext(ctx, "git", args...).Output() // #nosec G204 -- constants
+		Expect(err).NotTo(HaveOccurred(), "git %v", args)
+
+		return strings.TrimSpace(string(text))
+	}
+	Expect(git("rev-parse", "--is-shallow-repository")).To(Equal("false"), "the clone is shallow and may lack the earlier version: run `git fetch --unshallow`, or set UPGRADE_FROM to a commit")
+	first, _, _ := strings.Cut(git("log", "--reverse", "--format=%H", "-S"+recordLine, "--", ":(top)"+recordFile), "\n")
+	Expect(first).NotTo(BeEmpty(), "no commit adds %q to %s: set UPGRADE_FROM to a commit", recordLine, recordFile)
+	Expect(first).NotTo(Equal(git("rev-parse", "HEAD")), "version 1 of the record begins with the commit that is checked out, and there is no earlier one: set UPGRADE_FROM to a commit")
+
+	return first
+}
+
 // upgraded are the Etcds of the test, with clients of the one with three members.
 type upgraded struct {
 	operator *framework.Operator
 	ns       *framework.TestNamespace
 	etcds    []*druidv1alpha1.Etcd
-	// surge is the Etcd with a field that the earlier version does not know.
+	// surge is the Etcd with a field that etcd-druid does not have.
 	surge    *druidv1alpha1.Etcd
 	workload *framework.Workload
 	// changes are the phases of the workload in which only the version of the operator changes.
@@ -117,8 +140,7 @@ func (u *upgraded) change(ctx context.Context, phase string, install func()) {
 	Expect(u.pods(ctx)).To(Equal(pods), "the UIDs of the pods")
 }
 
-// expectReady expects that gardenlet considers the Etcds as healthy, and that the operator has logged no error about them. Early versions report
-// Etcds with outdated pods as not ready.
+// expectReady expects that gardenlet considers the Etcds as healthy, and that the operator has logged no error about them.
 func (u *upgraded) expectReady(ctx context.Context) {
 	GinkgoHelper()
 	for _, etcd := range u.etcds {

@@ -111,7 +111,7 @@ var _ = Describe("The record of the operator", func() {
 	},
 		Entry("if it cannot be read", `{"version":1,`, "cannot be read", true),
 		Entry("if it cannot be read, and no annotation requests a reconciliation", `{"version":1,`, "cannot be read", false),
-		Entry("if a newer operator wrote it", `{"version":8,"size":5}`, "use the operator that wrote it, or a newer one", true),
+		Entry("if a newer operator wrote it", `{"version":2,"size":5}`, "use the operator that wrote it, or a newer one", true),
 		Entry("if it has no version", `{}`, "has no version", true),
 	)
 })
