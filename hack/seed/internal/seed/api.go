@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -56,10 +57,10 @@ type (
 	list struct{ Items []object }
 )
 
-// condition returns the condition of the type. Without one, its status is empty.
-func (o object) condition(kind string) condition {
+// ready returns the condition Ready. Without one, its status is empty.
+func (o object) ready() condition {
 	for _, c := range o.Status.Conditions {
-		if c.Type == kind {
+		if c.Type == "Ready" {
 			return c
 		}
 	}
@@ -156,11 +157,11 @@ func describePod(pod object) string {
 	switch {
 	case pod.Metadata.DeletionTimestamp != nil:
 		return "pod " + pod.Metadata.Name + " is terminating"
-	case pod.condition("Ready").Status == "True":
+	case pod.ready().Status == "True":
 		return ""
 	}
 
-	containers := append(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses...)
+	containers := slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses)
 	state, ready := pod.Status.Phase, 0
 
 	for _, c := range containers {

@@ -96,7 +96,7 @@ func (a *api) missingEtcd(ctx context.Context) (string, error) {
 		return err.Error(), nil
 	}
 
-	ready := etcd.condition("Ready")
+	ready := etcd.ready()
 	if ready.Status == "True" {
 		return "", nil
 	}

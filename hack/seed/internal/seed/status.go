@@ -68,7 +68,7 @@ func (s *Seed) printNodes(ctx context.Context, out io.Writer) {
 		var found list
 		if client.get(ctx, "/api/v1/nodes", &found) == nil {
 			for _, item := range found.Items {
-				ready[item.Metadata.Name] = strings.ToLower(item.condition("Ready").Status)
+				ready[item.Metadata.Name] = strings.ToLower(item.ready().Status)
 			}
 		}
 

@@ -274,7 +274,7 @@ func (s *Seed) missingNodes(ctx context.Context, nodes []layout.Node) (string, e
 	ready := map[string]bool{}
 
 	for _, item := range found.Items {
-		condition := item.condition("Ready")
+		condition := item.ready()
 		// A status from before a crash or a reboot is outdated.
 		fresh := !condition.LastHeartbeatTime.Before(s.nodes.Started(item.Metadata.Name))
 		ready[item.Metadata.Name] = condition.Status == "True" && fresh
