@@ -24,8 +24,8 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/framework"
 )
 
-// usePlugin runs the plugin kubectl etcd for three members without a store: their status, also as a user who cannot read all objects, the steps of a
-// scale-up to five, a suspended reconciliation, and a task.
+// usePlugin runs the plugin kubectl etcd for three members without a store. It reads their status, also as a user who cannot read all objects. It plans a
+// scale-up to five, suspends the reconciliation, and creates a task.
 func usePlugin(ctx SpecContext, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd) {
 	GinkgoHelper()
 	run := func(input io.Reader, args ...string) (int, string) {

@@ -36,8 +36,8 @@ type Builder struct {
 	Out    *progress.Printer
 }
 
-// Ensure builds the named modules that the cache does not contain, and then the commands of the checkout if operator is true. Without names
-// it builds all modules of the catalogue. A module appears in the cache atomically, so that the cache never contains an interrupted build.
+// Ensure builds the named modules that the cache does not contain, and then the commands of the checkout if operator is true. A module
+// appears in the cache atomically, so that the cache never contains an interrupted build.
 func (b Builder) Ensure(ctx context.Context, operator bool, names ...string) error {
 	missing, err := b.missing(names)
 	if err != nil {
@@ -91,7 +91,7 @@ func (b Builder) missing(names []string) ([]Module, error) {
 	var missing []Module
 
 	for _, m := range Catalogue() {
-		if len(names) > 0 && !slices.Contains(names, m.Name) {
+		if !slices.Contains(names, m.Name) {
 			continue
 		}
 

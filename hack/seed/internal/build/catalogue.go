@@ -56,6 +56,9 @@ func Initial() []string {
 	return []string{Etcd, Kubernetes, Coredns, Provisioner, ResourceManager, Helm, BackupRestore, EtcdWrapper34, Pause}
 }
 
+// Tested returns the names of the modules that the seed and the end-to-end tests run. kind-up and the bench cluster build theirs.
+func Tested() []string { return append(Initial(), NetworkPolicies, EtcdWrapper35, ObjectStore) }
+
 // Catalogue returns all modules.
 func Catalogue() []Module {
 	return []Module{

@@ -24,7 +24,7 @@ import (
 
 func commands() []command {
 	return []command{
-		{name: "build", help: "build every program and image into the cache", run: runBuild},
+		{name: "build", help: "build the programs and images of the seed and of the tests into the cache", run: runBuild},
 		{name: "assets", help: "build what integration tests need and print the directory for KUBEBUILDER_ASSETS", run: runAssets},
 		{name: "image", args: "[TAR]", help: "pack the operator's image as a docker archive, into bin/ of the checkout, and print its path", run: runImage},
 		{name: "up", args: "[--nodes 3] [--example=false] [--volumes-in-memory] [IMAGES]", help: "start the cluster, or what does not run of it", changes: true, run: runUp},
@@ -84,7 +84,7 @@ func runProgramWeight(_ context.Context, s *seed.Seed, args []string, _ io.Write
 
 func runBuild(ctx context.Context, s *seed.Seed, _ []string, _ io.Writer) error {
 	// Before Build, so that all modules are one build.
-	if err := s.Builder.Ensure(ctx, true); err != nil {
+	if err := s.Builder.Ensure(ctx, true, build.Tested()...); err != nil {
 		return err
 	}
 
@@ -93,7 +93,7 @@ func runBuild(ctx context.Context, s *seed.Seed, _ []string, _ io.Writer) error 
 		return err
 	}
 
-	s.Out.Println("%d modules and %d images are in %s", len(build.Catalogue()), len(archives), s.Layout.Cache)
+	s.Out.Println("%d modules and %d images are in %s", len(build.Tested()), len(archives), s.Layout.Cache)
 
 	return nil
 }
