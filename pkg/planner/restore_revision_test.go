@@ -444,7 +444,7 @@ var _ = Describe("Traces of a restore that is verified by its revision", func() 
 		s := created(3)
 		s.inject("all members were rolled back, and a user has accepted it", func() {
 			accepted := s.Objects.State.Evidence
-			accepted.HighestRevision, accepted.AcceptedRevision, accepted.At = s.Data.Revision, s.Data.Revision, s.Now()
+			accepted.HighestRevision, accepted.AcceptedRevision, accepted.At, accepted.AcceptedRollbackAt = s.Data.Revision, s.Data.Revision, s.Now(), s.Now()
 			s.Objects.FullSnapshotLease.Holder, s.Objects.FullSnapshotLease.RenewTime = "1000", s.Now().Add(-time.Hour)
 			s.Objects.DeltaSnapshotLease.RenewTime = s.Now().Add(-time.Hour)
 		})
@@ -471,7 +471,7 @@ var _ = Describe("Traces of a restore that is verified by its revision", func() 
 		func(change func(*scenario)) {
 			s := created(3)
 			s.Objects.State.Evidence.AcceptedRevision = 50
-			s.Objects.State.Evidence.At = s.Now().Add(-5 * time.Minute)
+			s.Objects.State.Evidence.At, s.Objects.State.Evidence.AcceptedRollbackAt = s.Now().Add(-5*time.Minute), s.Now().Add(-5*time.Minute)
 			s.Objects.FullSnapshotLease.Holder, s.Objects.FullSnapshotLease.RenewTime = "1000", s.Now().Add(-time.Hour)
 			Expect(planner.For(s.Etcd, s.Objects, s.Now()).Step).To(BeAssignableToTypeOf(plan.ResetLease{}))
 			change(s)

@@ -197,7 +197,7 @@ var _ = Describe("An adopted cluster that etcd-druid left with its first member 
 		Entry("before a learner is promoted", []string{"learner"}, "DeletePod",
 			"1 of 1 healthy; replacing main-0 leaves 0 of 1, which a single member cannot avoid"),
 		Entry("when three members vote, after another one leads", []string{"voter", "voter"}, "MoveLeader",
-			"3 of 3 healthy; replacing main-0 leaves 2 of 3: allowed, after leadership is transferred to main-1"),
+			"3 of 3 healthy; replacing main-0 leaves 2 of 3: allowed, after leadership is transferred to main-2"),
 		Entry("at the cost of the quorum, where the third does not start", []string{"voter", "pending"}, "DeletePod",
 			"2 of 2 healthy; replacing main-0 leaves 1 of 2, fewer than the quorum of 2, until it has recovered: allowed, because main-2 does not start"),
 		Entry("at the cost of the quorum, where the third is a learner that does not run", []string{"voter", "ended"}, "DeletePod",
