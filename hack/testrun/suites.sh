@@ -8,8 +8,8 @@ processes=9 quiet_processes=3
 
 # Each suite has a variable with its description, and a function with its steps. run.sh defines the kinds of steps.
 
-gate_suites=(check unit integration gate)         # make test
-all_suites=(check unit modules integration e2e) # make test-all
+gate_suites=(check unit integration gate)               # make test
+all_suites=(check unit modules random integration e2e) # make test-all
 long_simulations=${SIMULATIONS:-20000} long_crash_rounds=${CRASH_ROUNDS:-5}
 
 check_runs="linters of code and prose, generated files up to date"
@@ -35,6 +35,13 @@ modules() {
 	go_test test/consumer -count=1 ./...
 	go_test test/linearizability ./...
 	go_test test/rules -count=1 ./...
+}
+
+random_runs="simulations and API objects with random seeds, which the output contains"
+random() {
+	local format=standard-verbose # also prints the output of passed tests
+	SIMULATIONS=${SIMULATIONS:-400} go_test . -count=1 -timeout=2h ./pkg/planner
+	API_SEED=random go_test . -count=1 ./test/apis/v1alpha1
 }
 
 integration_runs="controllers against a kube-apiserver, and the sidecar against the APIs of stores (builds both if the cache does not contain them)"
@@ -98,9 +105,8 @@ scenario_step() {
 
 long_runs="other random seeds, all scenarios with each version of etcd, and long repetitions on the local seed; on request only"
 long() {
-	local format=standard-verbose # also prints the output of passed tests, which contains the random seeds to repeat a run
-	SIMULATIONS=$long_simulations go_test . -count=1 -timeout=2h ./pkg/planner
-	API_SEED=random go_test . -count=1 ./test/apis/v1alpha1
+	SIMULATIONS=$long_simulations random
+	local format=standard-verbose
 	find_assets && for ((i = 0; i < long_crash_rounds; i++)); do
 		CRASH_SEED=random go_test . -count=1 -timeout=20m ./test/integration/clusters
 	done

@@ -25,7 +25,7 @@ import (
 )
 
 // simulate runs simulations, or as many as SIMULATIONS requests, or only SIMULATION. It returns how many ran and their steps by kind. Without a request
-// it always runs the same ones: only a change can make a run fail.
+// it always runs the same ones: only a change can make a run fail. `make test-all` requests others.
 func simulate(simulations int, newSimulation func(number int64) *randomScenario) (int, map[string]int) {
 	GinkgoHelper()
 	first := int64(1)
@@ -53,7 +53,7 @@ func simulate(simulations int, newSimulation func(number int64) *randomScenario)
 // These hold in every simulation, in addition to the checks of invariants_test.go.
 var _ = Describe("Random simulations", func() {
 	It("keep the quorum, take one risk at a time, and converge", func() {
-		simulations, steps := simulate(400, func(number int64) *randomScenario {
+		simulations, steps := simulate(100, func(number int64) *randomScenario {
 			scenario := newRandom(number)
 			scenario.joinSometimes()
 
@@ -68,7 +68,7 @@ var _ = Describe("Random simulations", func() {
 
 var _ = Describe("Random surges", func() {
 	It("keep the acknowledged writes, and converge", func() {
-		simulations, steps := simulate(200, newRandomSurge)
+		simulations, steps := simulate(100, newRandomSurge)
 		for _, kind := range []string{"PromoteMember", "RemoveMember", "DeleteClaim", "RefreshPod", "MoveLeader"} {
 			Expect(simulations < 100 || steps[kind] > simulations/2).To(BeTrue(), "%d times %s", steps[kind], kind)
 		}
@@ -77,7 +77,7 @@ var _ = Describe("Random surges", func() {
 
 var _ = Describe("Random volume migrations", func() {
 	It("keep the acknowledged writes, and converge", func() {
-		simulations, steps := simulate(200, newRandomMigration)
+		simulations, steps := simulate(100, newRandomMigration)
 		for _, kind := range []string{"PromoteMember", "RemoveMember", "DeleteClaim", "MoveLeader"} {
 			Expect(simulations < 100 || steps[kind] > simulations/2).To(BeTrue(), "%d times %s", steps[kind], kind)
 		}
