@@ -111,7 +111,10 @@ var _ = Describe("An object of another owner with a name that an Etcd needs", fu
 	}, SpecTimeout(2*time.Minute))
 
 	It("should not be changed if it is the Lease of an Etcd whose members have the same names", func(ctx SpecContext) {
-		first := create(ctx, withName("a"), func(etcd *druidv1alpha1.Etcd) { etcd.Spec.MemberNamePrefix = new("p") })
+		first := create(ctx, withName("a"), func(etcd *druidv1alpha1.Etcd) {
+			etcd.Spec.MemberNamePrefix = new("p")
+			etcd.Spec.Backup.Image = new("registry.example.com/etcd-backup-restore:v0.43.0") // older versions do not know the prefix
+		})
 		first.awaitReady(ctx)
 		lease := &coordinationv1.Lease{}
 		first.get(ctx, Default, lease, "p-a-0")
