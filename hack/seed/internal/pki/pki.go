@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package pki creates the certificates and kubeconfigs of the seed in one directory. It may not import Gardener's package secrets. This package
-// imports 820 others, more than three times as many as this tool. Its keys take half a second for each certificate.
+// imports 820 others, more than three times as many as this tool.
 package pki
 
 import (
