@@ -595,11 +595,12 @@ var _ = Describe("Pool", func() {
 			server.StartTLS()
 			DeferCleanup(server.Close)
 			client := connect(etcdclient.Target{Address: server.Listener.Addr().String(), ServerName: "main-local", Credentials: ca.credentials("1", &loads)})
-			for _, isResumed := range []bool{false, true} {
+			for range 2 {
 				Expect(client.Health(ctx)).To(Succeed())
-				Expect(resumed).To(Receive(Equal(isResumed)))
 				Expect(names).To(Receive(Equal("client")))
 			}
+			Expect(resumed).To(Receive()) // the connection of gRPC may have begun the session before
+			Expect(resumed).To(Receive(BeTrue()))
 		})
 
 		DescribeTable("names the part that cannot be used",
