@@ -106,7 +106,7 @@ var _ = Describe("The operator on a seed of gardenlet", quiet, Serial, SpecPrior
 		workload := ns.StartWorkloadWith(ctx, adopted, adoptedLog.TLS, "takeover before the adoption")
 		installation.Apply(ctx, map[string]any{"predecessor": "TakeOver"})
 		ns.EventuallyReady(ctx, etcd)
-		Expect(managed()).To(ConsistOf("druid-main"), "nobody has requested an adoption")
+		Expect(managed()).To(ConsistOf("druid-main"), "gardenlet has not requested an adoption")
 		expectUntouched(ctx, ns, before, "main-0")
 		Expect(installation.Ownership(ctx)).To(ContainElement("acting\n"), "one replica of the operator acts")
 		writeLog := ns.NewWriteLog(etcd)
