@@ -37,11 +37,12 @@ modules() {
 	go_test test/rules -count=1 ./...
 }
 
-random_runs="simulations and API objects with random seeds, which the output contains"
+random_runs="simulations and API objects with random seeds, which the output contains, and a crash at every write"
 random() {
 	local format=standard-verbose # also prints the output of passed tests
 	SIMULATIONS=${SIMULATIONS:-400} go_test . -count=1 -timeout=2h ./pkg/planner
 	API_SEED=random go_test . -count=1 ./test/apis/v1alpha1
+	KILLS=all go_test . -count=1 -timeout=20m ./pkg/controller/etcd
 }
 
 integration_runs="controllers against a kube-apiserver, and the sidecar against the APIs of stores (builds both if the cache does not contain them)"

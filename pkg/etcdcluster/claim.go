@@ -22,8 +22,9 @@ type Node struct {
 	OutOfService bool
 }
 
-// ClaimFor returns the claim of the member with the ordinal. Nil: the claim was not observed.
-func (o Observation) ClaimFor(ordinal int) *Claim {
+// ClaimFor returns the claim of the member with the ordinal. Nil: the claim was not observed. It takes a pointer, since it is called often and
+// an observation is large.
+func (o *Observation) ClaimFor(ordinal int) *Claim {
 	for i := range o.Claims {
 		if o.Claims[i].Ordinal == ordinal {
 			return &o.Claims[i]

@@ -138,8 +138,8 @@ const (
 	ContainerTerminated ContainerState = "Terminated"
 )
 
-// PodFor returns the pod with the ordinal; nil when there is none.
-func (o Observation) PodFor(ordinal int) *Pod {
+// PodFor returns the pod with the ordinal. Nil: there is none. It takes a pointer, since it is called often and an observation is large.
+func (o *Observation) PodFor(ordinal int) *Pod {
 	for i := range o.Pods {
 		if o.Pods[i].Ordinal == ordinal {
 			return &o.Pods[i]

@@ -7,6 +7,7 @@ package simulator
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/etcdversion"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
@@ -99,8 +100,12 @@ func (c *Cluster) queryMembers() etcdcluster.EtcdResponses {
 
 // clusterVersion is the oldest minor version of the members, as the leader decides it if all members respond. Empty: no member reports a version.
 func clusterVersion(members []etcdcluster.EndpointStatus) string {
-	oldest := ""
+	oldest, before := "", ""
 	for _, member := range members {
+		if member.Version == before {
+			continue
+		}
+		before = member.Version
 		if minor := etcdversion.MinorOf(member.Version); minor != "" && (oldest == "" || etcdversion.Compare(minor, oldest) < 0) {
 			oldest = minor
 		}
@@ -131,7 +136,7 @@ func (c *Cluster) endpointStatus(pod etcdcluster.Pod) etcdcluster.EndpointStatus
 	if !c.IsConnected(member) {
 		status.LeaderID = 0
 	}
-	if version := cmp.Or(c.Process(pod.UID).EtcdVersion, c.Objects.State.EtcdVersion); version != "" && etcdversion.MinorOf(status.Version) != version {
+	if version := cmp.Or(c.Process(pod.UID).EtcdVersion, c.Objects.State.EtcdVersion); version != "" && !strings.HasPrefix(status.Version, version+".") {
 		status.Version = version + ".0"
 	}
 	status.RaftIndex, status.RaftAppliedIndex = raftIndex, raftIndex

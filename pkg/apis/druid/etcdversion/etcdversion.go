@@ -79,6 +79,9 @@ func OrOldest(minor string) string {
 // Compare returns a negative number if a is older than b, 0 if both are the same, and a positive number if a is newer. Empty means V34. A
 // value that is no version is older than all versions.
 func Compare(a, b string) int {
+	if OrOldest(a) == OrOldest(b) {
+		return 0
+	}
 	x, errX := utilversion.ParseGeneric(OrOldest(a))
 	y, errY := utilversion.ParseGeneric(OrOldest(b))
 	switch {

@@ -5,7 +5,7 @@
 package helper
 
 import (
-	"fmt"
+	"strconv"
 	"strings"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
@@ -88,7 +88,7 @@ func CopyBackupsJobName(task *druidv1alpha1.EtcdCopyBackupsTask) string { return
 
 // PodName is the name of the pod with the ordinal.
 func PodName(etcd *druidv1alpha1.Etcd, ordinal int) string {
-	return fmt.Sprintf("%s-%d", etcd.Name, ordinal)
+	return etcd.Name + "-" + strconv.Itoa(ordinal)
 }
 
 // MemberName is the name of the member with the ordinal, and of its lease. It is the pod's name. For externally managed
