@@ -6,14 +6,11 @@ package clusters_test
 
 import (
 	"context"
-	"crypto/rand"
-	"crypto/rsa"
 	"io"
 	"sync"
 	"testing"
 	"time"
 
-	secretsutils "github.com/gardener/gardener/pkg/utils/secrets"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/format"
@@ -44,10 +41,6 @@ var _ = BeforeSuite(func() {
 	format.MaxLength = 0 // a difference of two states is one text
 	SetDefaultEventuallyTimeout(3 * time.Minute)
 	SetDefaultEventuallyPollingInterval(250 * time.Millisecond)
-	// This suite performs no TLS handshakes. One key is sufficient for all certificates.
-	key := sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 1024) }) // #nosec G403 -- a key of this test, and short keys are generated faster
-	secretsutils.GenerateKey = func(io.Reader, int) (*rsa.PrivateKey, error) { return key() }
-
 	env = environment.Start()
 	By("starting the fake StatefulSet controller and the resource manager")
 	cluster := newManager(manager.Options{Scheme: app.NewScheme()})

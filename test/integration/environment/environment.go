@@ -8,6 +8,9 @@ package environment
 
 import (
 	"context"
+	"crypto/rand"
+	"crypto/rsa"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -15,6 +18,7 @@ import (
 	"strings"
 	"time"
 
+	secretsutils "github.com/gardener/gardener/pkg/utils/secrets"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -34,9 +38,12 @@ type Environment struct {
 	Client client.Client
 }
 
-// Start starts an API server and stops it at the end of the suite.
+// Start starts an API server and stops it at the end of the suite. Gardener's library generates short keys in the process of the suite. They are
+// sufficient for handshakes. Keys of 3072 bits would take more than a third of the CPU time of a suite.
 func Start() *Environment {
 	GinkgoHelper()
+	secretsutils.GenerateKey = func(io.Reader, int) (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 1024) } // #nosec G403 -- a key of a test
+
 	Expect(os.Getenv("KUBEBUILDER_ASSETS")).NotTo(BeEmpty(), "KUBEBUILDER_ASSETS must be a folder with etcd and kube-apiserver: run the suite through make")
 
 	gardener := ModuleDirectory("github.com/gardener/gardener")

@@ -6,14 +6,10 @@ package gardener_test
 
 import (
 	"context"
-	"crypto/rand"
-	"crypto/rsa"
-	"io"
 	"path/filepath"
 	"testing"
 	"time"
 
-	secretsutils "github.com/gardener/gardener/pkg/utils/secrets"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -48,9 +44,6 @@ var _ = BeforeSuite(func() {
 	logf.SetLogger(zap.New(zap.UseDevMode(true), zap.WriteTo(GinkgoWriter)))
 	SetDefaultEventuallyTimeout(60 * time.Second)
 	SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
-	// Small keys are faster and sufficient for a handshake.
-	secretsutils.GenerateKey = func(_ io.Reader, _ int) (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) }
-
 	env = environment.Start()
 	Expect(env.Client.Create(context.Background(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "garden"}})).To(Succeed())
 

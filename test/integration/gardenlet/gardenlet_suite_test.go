@@ -6,9 +6,6 @@ package gardenlet_test
 
 import (
 	"context"
-	"crypto/rand"
-	"crypto/rsa"
-	"io"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -17,7 +14,6 @@ import (
 	"github.com/gardener/gardener/pkg/client/kubernetes"
 	gardeneretcd "github.com/gardener/gardener/pkg/component/etcd/etcd"
 	"github.com/gardener/gardener/pkg/resourcemanager/webhook/extensionvalidation"
-	secretsutils "github.com/gardener/gardener/pkg/utils/secrets"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -61,8 +57,6 @@ var _ = BeforeSuite(func() {
 	logf.SetLogger(zap.New(zap.UseDevMode(true), zap.WriteTo(GinkgoWriter)))
 	SetDefaultEventuallyTimeout(60 * time.Second)
 	SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
-	// Small keys are faster and sufficient here.
-	secretsutils.GenerateKey = func(io.Reader, int) (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) }
 	gardeneretcd.DefaultInterval, gardeneretcd.DefaultTimeout = 100*time.Millisecond, 3*time.Minute
 
 	env = environment.Start()
