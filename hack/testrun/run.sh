@@ -97,7 +97,12 @@ run_suites() {
 # Only a suite that the user names uses the cluster of the user. The variable is often set in a shell for another purpose.
 case ${1:-} in
 '' | all)
-	[[ -n ${1:-} ]] && set -- "${all_suites[@]}" || set -- "${gate_suites[@]}"
+	if [[ -n ${1:-} ]]; then
+		set -- "${all_suites[@]}"
+		export KILLS=all
+	else
+		set -- "${gate_suites[@]}"
+	fi
 	unset KUBECONFIG
 	;;
 esac

@@ -6,6 +6,7 @@
 # How many scenarios run at the same time, and how many of those that limit the gaps of clients to a second.
 processes=9 quiet_processes=3
 
+# With KILLS=all, as in test-all, tests kill the operator at all writes of a crash case. In the gate, they kill it at a third of them.
 # Each suite has a variable with its description, and a function with its steps. run.sh defines the kinds of steps.
 
 gate_suites=(check unit integration gate)               # make test
@@ -21,7 +22,7 @@ check() {
 unit_runs="pure packages, goldens, chart, docs, programs"
 unit() {
 	list_packages ./... '/test/integration/|/test/e2e$|/hack/release$' || return
-	go_test . "${packages[@]}"
+	go_test . -timeout=20m "${packages[@]}"
 	go_test cmd/etcd-helper ./...
 }
 
@@ -37,12 +38,11 @@ modules() {
 	go_test test/rules -count=1 ./...
 }
 
-random_runs="simulations and API objects with random seeds, which the output contains, and a crash at every write"
+random_runs="simulations and API objects with random seeds, which the output contains"
 random() {
 	local format=standard-verbose # also prints the output of passed tests
 	SIMULATIONS=${SIMULATIONS:-400} go_test . -count=1 -timeout=2h ./pkg/planner
 	API_SEED=random go_test . -count=1 ./test/apis/v1alpha1
-	KILLS=all go_test . -count=1 -timeout=20m ./pkg/controller/etcd
 }
 
 integration_runs="controllers against a kube-apiserver, and the sidecar against the APIs of stores (builds both if the cache does not contain them)"
@@ -109,7 +109,7 @@ long() {
 	SIMULATIONS=$long_simulations random
 	local format=standard-verbose
 	find_assets && for ((i = 0; i < long_crash_rounds; i++)); do
-		CRASH_SEED=random go_test . -count=1 -timeout=20m ./test/integration/clusters
+		KILLS=all CRASH_SEED=random go_test . -count=1 -timeout=20m ./test/integration/clusters
 	done
 	start_seed || return
 	local version

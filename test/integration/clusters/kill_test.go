@@ -31,12 +31,8 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/kube"
 )
 
-const (
-	// sample is the number of tested kills. pkg/controller/etcd/crash_test.go tests every kill in memory.
-	sample = 30
-	// parallelRuns is the number of runs that share the API server.
-	parallelRuns = 6
-)
+// parallelRuns is the number of runs that share the API server.
+const parallelRuns = 6
 
 // scenario is a change of an Etcd.
 type scenario struct {
@@ -169,6 +165,7 @@ var _ = Describe("An operator that is killed at some of its writes, with the rea
 	It("comes to the same result as an uninterrupted operator", func(ctx SpecContext) {
 		seed := crashSeed()
 		random := rand.New(rand.NewPCG(seed, seed)) // #nosec G404 -- a sample, no secret
+		sample := sampleSize()
 		fmt.Printf("\nCRASH_SEED=%d\n", seed)
 
 		all := scenarios()
@@ -219,6 +216,14 @@ var _ = Describe("An operator that is killed at some of its writes, with the rea
 		Expect(reached).To(BeNumerically(">=", sample-2), "the number of writes differs only slightly between runs")
 	}, SpecTimeout(15*time.Minute))
 })
+
+// sampleSize is the number of tested kills: 10, or 30 if KILLS is `all`, as in `make test-all`. pkg/controller/etcd tests kills at all writes in memory.
+func sampleSize() int {
+	if os.Getenv("KILLS") == "all" {
+		return 30
+	}
+	return 10
+}
 
 // crashSeed returns the seed in the environment variable CRASH_SEED: a number, or `random` for a new seed in each run. The default is
 // always the same seed, so that only a code change can cause a new failure.
