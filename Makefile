@@ -50,11 +50,11 @@ kind-down: ## Delete the cluster of `make kind-up`
 ##@ Test
 
 .PHONY: test
-test: ## Run the gate with its setup, in less than 30 minutes on two cores; print the longest specs and `N passed, M failed`
+test: ## Run the gate with its setup, in about 30 minutes on two cores; print the longest specs and `N passed, M failed`
 	@$(TEST)
 
 .PHONY: test-all
-test-all: ## Run the gate and all other scenarios, in less than 110 minutes on two cores
+test-all: ## Run the gate and all other scenarios, in about 110 minutes on two cores
 	@$(TEST) all
 
 .PHONY: test-unit
