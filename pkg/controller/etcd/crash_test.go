@@ -103,7 +103,7 @@ func sample(moments []crashPoint) []crashPoint {
 		return moments
 	}
 	var some []crashPoint
-	for i := len(moments) % 3; i < len(moments); i += 3 {
+	for i := len(moments) - 1; i >= 0; i -= 3 {
 		some = append(some, moments[i])
 	}
 	return some
