@@ -46,7 +46,7 @@ func EtcdTypes() []druidv1alpha1.ConditionType {
 		druidv1alpha1.ConditionTypeAllMembersUpdated,
 		druidv1alpha1.ConditionTypeDefaultsUpdated,
 		druidv1alpha1.ConditionTypeFinalSnapshotTaken,
-		druidv1alpha1.ConditionTypeProgressing,
+		druidv1alpha1.ConditionTypeReconciled,
 		druidv1alpha1.ConditionTypeQuorumRecoverable,
 		druidv1alpha1.ConditionTypeScaleOperationComplete,
 		druidv1alpha1.ConditionTypeStoreResolved,

@@ -300,7 +300,7 @@ var _ = Describe("Reconcile", func() {
 		cluster.Objects.Failures = []etcdcluster.ReadFailure{{Section: etcdcluster.SectionManagedResource, Message: "no answer"}}
 		result := o.Reconcile()
 		Expect(result.Description).To(ContainSubstring("no answer"))
-		Expect(result.Progressing).To(BeEquivalentTo("True"))
+		Expect(result.Reason).To(BeElementOf("Waiting", "Reconciling"))
 		Expect(result.RequeueAfter != 0 || result.Err != nil).To(BeTrue())
 		Expect(steps).To(BeEmpty())
 	})

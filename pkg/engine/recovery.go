@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
-	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/planner"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
@@ -44,7 +43,7 @@ func (r *Result) unrecoverable() string {
 	switch {
 	case helper.IsSuspended(run.stored()):
 		return "the Etcd is suspended: resume it first"
-	case run.Planned.Stage == "" && r.Accepted == nil && run.Observation.State.Accepted == nil && r.Progressing == druidv1alpha1.ConditionFalse:
+	case run.Planned.Stage == "" && r.Accepted == nil && run.Observation.State.Accepted == nil && !helper.IsReconciling(r.Reason):
 		return "no generation of the Etcd is accepted: " + r.Description
 	default:
 		return ""

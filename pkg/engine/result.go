@@ -31,14 +31,13 @@ const FallbackResync = time.Minute
 type Result struct {
 	// State of status.lastOperation.
 	State druidv1alpha1.LastOperationState
-	// Description of status.lastOperation, and message of the condition Progressing.
+	// Description of status.lastOperation, and message of the condition Reconciled.
 	Description string
-	// Progressing and Reason are status and reason of the condition Progressing.
-	Progressing druidv1alpha1.ConditionStatus
-	Reason      string
+	// Reason of the condition Reconciled.
+	Reason string
 	// KeepOperation leaves status.lastOperation and status.lastErrors as they were.
 	KeepOperation bool
-	// EventType and EventReason belong to the event that is emitted when the condition Progressing changes. Empty: none.
+	// EventType and EventReason belong to the event that is emitted when the condition Reconciled changes. Empty: none.
 	EventType, EventReason string
 	// Errors are status.lastErrors; their time is left to the status patch. Empty on success and while waiting.
 	Errors []druidv1alpha1.LastError
@@ -90,7 +89,7 @@ func ResultOf(err error) Result {
 	if err == nil {
 		return Result{
 			State:       druidv1alpha1.LastOperationStateSucceeded,
-			Progressing: druidv1alpha1.ConditionFalse, Reason: druidv1alpha1.ReasonReconciled,
+			Reason:      druidv1alpha1.ReasonReconciled,
 			Description: "The cluster is as the spec describes it",
 			EventType:   corev1.EventTypeNormal, EventReason: "Reconciled",
 		}
@@ -103,20 +102,20 @@ func ResultOf(err error) Result {
 	switch problem.Kind {
 	case plan.ProblemWaiting:
 		r.State = druidv1alpha1.LastOperationStateRequeue
-		r.Progressing, r.Reason = druidv1alpha1.ConditionTrue, druidv1alpha1.ReasonWaiting
+		r.Reason = druidv1alpha1.ReasonWaiting
 		r.EventType, r.EventReason = corev1.EventTypeWarning, problem.EventReason
 	case plan.ProblemSkipped:
 		r.KeepOperation = true
-		r.Progressing, r.Reason = druidv1alpha1.ConditionFalse, problem.Reason
+		r.Reason = problem.Reason
 		if problem.Reason == druidv1alpha1.ReasonSuspended {
 			r.EventType, r.EventReason = corev1.EventTypeWarning, "SpecReconciliationSkipped"
 		}
 	case plan.ProblemRefused:
 		r.setError(problem, reconcile.TerminalError(err))
-		r.Progressing, r.Reason, r.EventReason = druidv1alpha1.ConditionFalse, druidv1alpha1.ReasonInvalidSpec, "InvalidSpec"
+		r.Reason, r.EventReason = druidv1alpha1.ReasonInvalidSpec, "InvalidSpec"
 	default:
 		r.setError(problem, err)
-		r.Progressing, r.Reason, r.EventReason = druidv1alpha1.ConditionTrue, druidv1alpha1.ReasonReconciling, "ReconcileFailed"
+		r.Reason, r.EventReason = druidv1alpha1.ReasonReconciling, "ReconcileFailed"
 	}
 
 	return r

@@ -38,7 +38,7 @@ type Problem struct {
 	Message string
 	// Code is the code in status.lastErrors. It is set for ProblemRefused and ProblemFailed.
 	Code druidv1alpha1.ErrorCode
-	// Reason is the reason of the condition Progressing. It is set for ProblemSkipped.
+	// Reason is the reason of the condition Reconciled. It is set for ProblemSkipped.
 	Reason string
 	// EventReason is the reason of the warning that is emitted when a ProblemWaiting begins. Empty: none.
 	EventReason string
@@ -67,7 +67,7 @@ func Waiting(after time.Duration, format string, args ...any) *Problem {
 	return &Problem{Kind: ProblemWaiting, Message: fmt.Sprintf(format, args...), RequeueAfter: after}
 }
 
-// Skipped returns a problem of the kind ProblemSkipped with the reason of the condition Progressing.
+// Skipped returns a problem of the kind ProblemSkipped with the reason of the condition Reconciled.
 func Skipped(reason, format string, args ...any) *Problem {
 	return &Problem{Kind: ProblemSkipped, Reason: reason, Message: fmt.Sprintf(format, args...)}
 }

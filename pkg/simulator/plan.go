@@ -220,7 +220,7 @@ func (s *simulation) run() ([]Line, error) {
 		isCompleted := result.State == druidv1alpha1.LastOperationStateSucceeded
 		if changed || len(s.lines) > before {
 			idle = 0
-		} else if idle++; isCompleted || result.Progressing == druidv1alpha1.ConditionFalse && idle > 1 || idle > idleTicks {
+		} else if idle++; isCompleted || !helper.IsReconciling(result.Reason) && idle > 1 || idle > idleTicks {
 			return append(s.lines, endOf(result)), errorOf(result)
 		}
 	}

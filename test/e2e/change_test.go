@@ -73,7 +73,7 @@ var _ = Describe("A running cluster", func() {
 			etcd.Spec.Etcd.Metrics = new(druidv1alpha1.MetricsLevel("extensive"))
 		})
 		ns.Eventually(ctx, etcd, func(g Gomega) {
-			g.Expect(framework.Condition(etcd, "Progressing").Reason).To(Equal("Suspended"))
+			g.Expect(framework.Condition(etcd, "Reconciled").Reason).To(Equal("Suspended"))
 		})
 		Consistently(func(g Gomega) {
 			g.Expect(ns.Client.Get(ctx, client.ObjectKeyFromObject(etcd), etcd)).To(Succeed())

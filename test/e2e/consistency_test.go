@@ -94,7 +94,7 @@ var _ = Describe("A changed value in the database of a member", func() {
 		pods, claims := podsByName(ctx, ns), ns.ClaimUIDs(ctx)
 		changeTwo(ctx, ns, etcd)
 		ns.Eventually(ctx, etcd, func(g Gomega) {
-			g.Expect(framework.Condition(etcd, "Progressing")).To(HaveField("Message", ContainSubstring("a user to decide which data is correct")))
+			g.Expect(framework.Condition(etcd, "Reconciled")).To(HaveField("Message", ContainSubstring("a user to decide which data is correct")))
 		})
 		measure("The difference without a majority was reported")
 		Consistently(func(g Gomega) {

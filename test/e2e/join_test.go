@@ -31,7 +31,7 @@ var _ = Describe("An Etcd that joins an existing cluster", func() {
 		By("starting no member before the existing cluster is healthy")
 		ns.Create(ctx, joining)
 		ns.Eventually(ctx, joining, func(g Gomega) {
-			g.Expect(framework.Condition(joining, "Progressing")).To(And(
+			g.Expect(framework.Condition(joining, "Reconciled")).To(And(
 				HaveField("Status", BeEquivalentTo("True")), HaveField("Message", ContainSubstring("the existing cluster to be healthy at http://existing-client.")),
 			))
 		})

@@ -44,7 +44,7 @@ var _ = Describe("The loss of two of three volumes", func() {
 			}
 			Expect(<-rejected).To(HaveOccurred())
 			ns.Eventually(ctx, etcd, func(g Gomega) {
-				g.Expect(framework.Condition(etcd, "Progressing").Message).To(And(
+				g.Expect(framework.Condition(etcd, "Reconciled").Message).To(And(
 					ContainSubstring("the quorum of 2 cannot recover"), ContainSubstring("claim main-main-1 does not exist"), ContainSubstring("claim main-main-2 does not exist"),
 					ContainSubstring("data of main-0"), ContainSubstring("newest full snapshot: 2"), ContainSubstring("the operator changes nothing")))
 				g.Expect(framework.Condition(etcd, "Ready").Status).To(BeEquivalentTo("False"))

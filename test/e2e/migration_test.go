@@ -188,7 +188,7 @@ var _ = Describe("The operator on a seed of gardenlet", quiet, Serial, SpecPrior
 		webhooks := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "etcd-druid"}}
 		Expect(client.IgnoreNotFound(ns.Client.Delete(ctx, webhooks))).To(Succeed())
 		for _, handedBack := range []*druidv1alpha1.Etcd{adopted, one, etcd} {
-			Expect(framework.Condition(handedBack, "Progressing").Status).To(BeEmpty(), "etcd-druid would keep the condition")
+			Expect(framework.Condition(handedBack, "Reconciled").Status).To(BeEmpty(), "etcd-druid would keep the condition")
 			Expect(handback.Check(ctx, ns.Client, etcdDruidOf(ctx, operator, handedBack))).To(Succeed(), handedBack.Name)
 		}
 		expectAdoptionGaps(phases)

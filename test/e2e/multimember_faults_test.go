@@ -189,7 +189,7 @@ var _ = Describe("A cluster of three members on different nodes", quiet, Serial,
 		})
 		expectWithin("the condition reports a lost quorum after", time.Since(began), detectionBound)
 		ns.Eventually(ctx, etcd, func(g Gomega) {
-			g.Expect(framework.Condition(etcd, "Progressing").Message).To(ContainSubstring("0 of 3 healthy"))
+			g.Expect(framework.Condition(etcd, "Reconciled").Message).To(ContainSubstring("0 of 3 healthy"))
 		})
 
 		By("healing one node after another")

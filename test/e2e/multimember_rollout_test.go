@@ -52,7 +52,7 @@ func rollOutChanges(ctx context.Context, ns *framework.TestNamespace, etcd *drui
 	image := etcd.Spec.Etcd.Image
 	ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.Image = new(brokenImage) })
 	ns.Eventually(ctx, etcd, func(g Gomega) {
-		g.Expect(framework.Condition(etcd, "Progressing").Message).To(And(matchImagePullError, ContainSubstring("2 of 3 healthy")))
+		g.Expect(framework.Condition(etcd, "Reconciled").Message).To(And(matchImagePullError, ContainSubstring("2 of 3 healthy")))
 		g.Expect(framework.Condition(etcd, "AllMembersReady").Status).To(BeEquivalentTo("False"))
 		g.Expect(framework.Condition(etcd, "Ready").Status).To(BeEquivalentTo("True"))
 	})

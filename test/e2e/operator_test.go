@@ -113,7 +113,7 @@ var _ = Describe("The operator", Label("long"), Serial, func() {
 		} {
 			ns.Create(ctx, etcd)
 			ns.Eventually(ctx, etcd, func(g Gomega) {
-				g.Expect(framework.Condition(etcd, "Progressing").Reason).To(Equal(reason))
+				g.Expect(framework.Condition(etcd, "Reconciled").Reason).To(Equal(reason))
 				g.Expect(framework.Condition(etcd, "SecretsAvailable").Status).NotTo(BeEmpty())
 			})
 		}

@@ -72,7 +72,7 @@ var _ = Describe("An outage of the store", func() {
 		ns.Patch(ctx, one, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.Quota = new(resource.MustParse("3Gi")) })
 		Consistently(writeAndCheck).WithContext(ctx).WithTimeout(outageAfter).WithPolling(framework.PollInterval).Should(Succeed(), ns.State)
 		Expect(ns.Client.Get(ctx, client.ObjectKeyFromObject(one), one)).To(Succeed())
-		Expect(framework.Condition(one, "Progressing").Message).To(ContainSubstring("the store may be unreachable"))
+		Expect(framework.Condition(one, "Reconciled").Message).To(ContainSubstring("the store may be unreachable"))
 
 		By("starting the store, and waiting until it contains all revisions")
 		objectStore.Start(ctx)

@@ -71,12 +71,12 @@ func usePlugin(ctx SpecContext, ns *framework.TestNamespace, etcd *druidv1alpha1
 	Expect(code).To(Equal(0), text)
 	Expect(text).To(ContainSubstring("resume main"))
 	ns.Eventually(ctx, etcd, func(g Gomega) {
-		g.Expect(framework.Condition(etcd, "Progressing").Reason).To(Equal("Suspended"))
+		g.Expect(framework.Condition(etcd, "Reconciled").Reason).To(Equal("Suspended"))
 	})
 	code, text = run(nil, "resume")
 	Expect(code).To(Equal(0), text)
 	ns.Eventually(ctx, etcd, func(g Gomega) {
-		g.Expect(framework.Condition(etcd, "Progressing").Reason).To(Equal("Reconciled"))
+		g.Expect(framework.Condition(etcd, "Reconciled").Reason).To(Equal("Reconciled"))
 		g.Expect(framework.CheckReady(etcd)).To(Succeed())
 	})
 

@@ -111,7 +111,7 @@ func followPages(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1
 	placeholders := map[string]string{"NAMESPACE": ns.Name, "NAME": etcd.Name}
 	Expect(ns.Follow(ctx, "operations/kubectl-etcd.md", "Preview a change", placeholders)).To(ContainSubstring("Nothing was done with main"))
 	Expect(ns.Follow(ctx, "operations/kubectl-etcd.md", "Completion", placeholders)).To(ContainSubstring("\nmain\n:4\n"))
-	Expect(ns.Follow(ctx, "operations/conditions.md", "Conditions and progress", placeholders)).To(ContainSubstring("Progressing=False Reconciled: "))
+	Expect(ns.Follow(ctx, "operations/conditions.md", "Conditions and progress", placeholders)).To(ContainSubstring("Reconciled=True Reconciled: "))
 	Expect(ns.Follow(ctx, "operations/alerts.md", "Triage", placeholders)).To(And(
 		ContainSubstring("Now: The cluster is as the spec describes it"), ContainSubstring("\nmain-0  "), ContainSubstring("\nmain-2  ")))
 	ns.Follow(ctx, "operations/protection.md", "Bypass the protection", placeholders)

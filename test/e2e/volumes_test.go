@@ -104,10 +104,10 @@ func migrateVolumes(ctx context.Context, ns *framework.TestNamespace, etcd *drui
 	Expect(members.Members).To(HaveLen(3))
 }
 
-// reportsInvalidSpec checks that the condition Progressing reports an invalid spec with the message.
+// reportsInvalidSpec checks that the condition Reconciled reports an invalid spec with the message.
 func reportsInvalidSpec(etcd *druidv1alpha1.Etcd, message string) func(Gomega) {
 	return func(g Gomega) {
-		g.Expect(framework.Condition(etcd, "Progressing")).To(And(HaveField("Reason", "InvalidSpec"), HaveField("Message", ContainSubstring(message))))
+		g.Expect(framework.Condition(etcd, "Reconciled")).To(And(HaveField("Reason", "InvalidSpec"), HaveField("Message", ContainSubstring(message))))
 	}
 }
 

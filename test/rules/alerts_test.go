@@ -195,7 +195,7 @@ var _ = Describe("The alerts", Ordered, ContinueOnFailure, func() {
 		}),
 		Entry("when a change takes hours, even if its reason changes", scenario{
 			series: []string{
-				conditionBecause("Progressing", "True", "Waiting", "_x10 1x60 _x300"), conditionBecause("Progressing", "True", "Reconciling", "_x71 1x200"),
+				conditionBecause("Reconciled", "False", "Waiting", "_x10 1x60 _x300"), conditionBecause("Reconciled", "False", "Reconciling", "_x71 1x200"),
 			}, at: 131 * time.Minute,
 			firing: "EtcdReconcileStuck", summary: "A change of Etcd shoot--a/main does not complete.",
 		}),
@@ -272,7 +272,7 @@ var _ = Describe("The alerts", Ordered, ContinueOnFailure, func() {
 	DescribeTable("do not fire", func(series []string, at time.Duration) { expect(scenario{series: series, at: at}) },
 		Entry("for a healthy cluster", nil, 5*time.Hour),
 		Entry("for a cluster that starts within minutes", []string{
-			condition("Ready", "False", "1x3 stale"), condition("AllMembersReady", "False", "1x3 stale"), conditionBecause("Progressing", "True", "Waiting", "1x3 stale"),
+			condition("Ready", "False", "1x3 stale"), condition("AllMembersReady", "False", "1x3 stale"), conditionBecause("Reconciled", "False", "Waiting", "1x3 stale"),
 			condition("SecretsAvailable", "False", "1x3 stale"), condition("StoreResolved", "False", "1x3 stale"),
 		}, time.Hour),
 		Entry("for a hibernated cluster, whose conditions keep their last status", []string{
@@ -309,7 +309,7 @@ var _ = Describe("The alerts", Ordered, ContinueOnFailure, func() {
 			`etcd_druid_copy_tasks_total{etcd_namespace="shoot--a",task="main-copy",state="Succeeded",pod="druid-a"} ` + since(13, "1"),
 		}, 3*time.Hour),
 		Entry("for operations in progress", []string{`etcd_druid_operation{` + etcd + `,type="Reconcile",state="Processing"} 1x360`}, 5*time.Hour),
-		Entry("for a change that takes an hour", []string{conditionBecause("Progressing", "True", "Waiting", "1x60 stale")}, 3*time.Hour),
+		Entry("for a change that takes an hour", []string{conditionBecause("Reconciled", "False", "Waiting", "1x60 stale")}, 3*time.Hour),
 		Entry("for a deletion that takes 30 minutes", []string{`etcd_druid_operation{` + etcd + `,type="Delete",state="Processing"} 1x30 stale`}, 2*time.Hour),
 		Entry("for a certificate that is renewed in time", []string{`etcd_druid_certificate_expiration_timestamp_seconds{` + etcd + `,secret="main-server",key="tls.crt"} 1000000x360`}, 5*time.Hour),
 		Entry("for a database far below its quota", []string{

@@ -130,7 +130,7 @@ func (p *plugin) acceptRevisionCommand() *cobra.Command {
 		"Accept the loss of writes: the operator continues with the lower revision, or a member without a volume starts with it.",
 		func(ctx context.Context, session *session, etcd *druidv1alpha1.Etcd) error {
 			if revision <= 0 {
-				return usageError{fmt.Errorf("--revision is required: the revision that the condition RevisionConfirmed or Progressing names")}
+				return usageError{fmt.Errorf("--revision is required: the revision that the condition RevisionConfirmed or Reconciled names")}
 			}
 
 			return p.requested(session.annotate(ctx, etcd, map[string]string{druidv1alpha1.AcceptRevisionAnnotation: strconv.FormatInt(revision, 10)}), etcd)

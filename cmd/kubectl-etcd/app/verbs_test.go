@@ -214,11 +214,11 @@ var _ = Describe("status", func() {
 		healthy := etcdOf(1, druidv1alpha1.EtcdMemberStatusReady)
 		healthy.Labels = map[string]string{"role": "main"}
 		withCondition(healthy, druidv1alpha1.ConditionTypeReady, druidv1alpha1.ConditionTrue, "")
-		withCondition(healthy, druidv1alpha1.ConditionTypeProgressing, druidv1alpha1.ConditionFalse, "The cluster is as the spec describes it")
+		withCondition(healthy, druidv1alpha1.ConditionTypeReconciled, druidv1alpha1.ConditionTrue, "The cluster is as the spec describes it")
 		unhealthy := etcdOf(3, druidv1alpha1.EtcdMemberStatusReady)
 		unhealthy.Namespace = "another"
 		withCondition(unhealthy, druidv1alpha1.ConditionTypeReady, druidv1alpha1.ConditionFalse, "")
-		withCondition(unhealthy, druidv1alpha1.ConditionTypeProgressing, druidv1alpha1.ConditionTrue, strings.Repeat("a long reason ", 10))
+		withCondition(unhealthy, druidv1alpha1.ConditionTypeReconciled, druidv1alpha1.ConditionFalse, strings.Repeat("a long reason ", 10))
 
 		return newFakeServer(healthy, unhealthy)
 	}

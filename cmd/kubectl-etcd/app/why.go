@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gardener/gardener-extension-etcd-druid/cmd/kubectl-etcd/report"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
 )
 
@@ -41,8 +42,8 @@ func (p *plugin) whyCommand() *cobra.Command {
 				return err
 			}
 			now := "nothing was reported yet"
-			if progressing := conditions.Find(etcd.Status.Conditions, "Progressing"); progressing != nil {
-				now = progressing.Message
+			if reconciled := conditions.Find(etcd.Status.Conditions, druidv1alpha1.ConditionTypeReconciled); reconciled != nil {
+				now = reconciled.Message
 			}
 
 			return report.Decisions(p.Out, decisions, now, session.clock.Now())

@@ -39,9 +39,9 @@ type Summary struct {
 	Version string `json:"version,omitempty"`
 	// Backup is the status of the condition BackupReady. Empty: no store is configured, or the cluster is hibernated.
 	Backup string `json:"backup,omitempty"`
-	// Warnings are the conditions that require attention, and Progressing the message of the operator about its current action.
-	Warnings    []string `json:"warnings,omitempty"`
-	Progressing string   `json:"status"`
+	// Warnings are the conditions that require attention, and Message that of the operator about its current action.
+	Warnings []string `json:"warnings,omitempty"`
+	Message  string   `json:"status"`
 	// Created is the time of the creation of the Etcd.
 	Created time.Time `json:"created"`
 }
@@ -53,7 +53,7 @@ func SummaryFor(etcd, canonical *druidv1alpha1.Etcd, now time.Time) Summary {
 	status := StatusFor(Facts{Etcd: etcd, Canonical: canonical, Observation: unread, Now: now})
 	summary := Summary{
 		Namespace: etcd.Namespace, Name: etcd.Name, Healthy: status.Healthy, State: status.State, Desired: status.Desired,
-		Progressing: status.Progressing, Created: etcd.CreationTimestamp.Time,
+		Message: status.Message, Created: etcd.CreationTimestamp.Time,
 	}
 	var versions []string
 	for _, member := range etcd.Status.Members {
@@ -89,7 +89,7 @@ func List(w io.Writer, summaries []Summary, now time.Time, wide bool) error {
 		return err
 	}
 	for _, s := range summaries {
-		message := s.Progressing
+		message := s.Message
 		if len(s.Warnings) > 0 {
 			message = strings.Join(s.Warnings, ", ") + ": " + message
 		}

@@ -47,8 +47,8 @@ type Status struct {
 	Desired int `json:"desired"`
 	Serving int `json:"serving"`
 	Quorum  int `json:"quorum"`
-	// Progressing is the message of the operator about its current action.
-	Progressing string `json:"status"`
+	// Message is that of the operator about its current action.
+	Message string `json:"status"`
 	// Operation is the change of members that is in progress. Nil: there is none.
 	Operation *Operation `json:"operation,omitempty"`
 	// Generation is that of the Etcd. Observed is the newest generation that the operator reconciled. 0: none.
@@ -190,7 +190,7 @@ func StatusFor(facts Facts) Status {
 	for _, lastError := range etcd.Status.LastErrors {
 		status.LastErrors = append(status.LastErrors, lastError.Description)
 	}
-	status.Progressing = progressOf(etcd)
+	status.Message = messageOf(etcd)
 	status.State = stateOf(facts, status)
 	status.Healthy = status.State == "Ready" || status.State == "Hibernated"
 
@@ -203,13 +203,13 @@ func hasAnnotation(etcd *druidv1alpha1.Etcd, key string) bool {
 	return found
 }
 
-// isWarning is true for a condition that requires attention. ClusterIDMismatch and Progressing are False in a healthy
-// cluster. Unknown is not a warning.
+// isWarning is true for a condition that requires attention. ClusterIDMismatch is False in a healthy cluster, and Reconciled while the operator
+// changes it. Unknown is not a warning.
 func isWarning(condition druidv1alpha1.Condition) bool {
 	switch condition.Type {
 	case druidv1alpha1.ConditionTypeClusterIDMismatch:
 		return condition.Status == druidv1alpha1.ConditionTrue
-	case druidv1alpha1.ConditionTypeProgressing:
+	case druidv1alpha1.ConditionTypeReconciled:
 		return false
 	default:
 		return condition.Status == druidv1alpha1.ConditionFalse
@@ -256,17 +256,17 @@ func isCounted(facts Facts) bool {
 		helper.ManagesPods(facts.Canonical) && !slices.ContainsFunc(facts.Observation.Failures, isPods)
 }
 
-// progressOf is the message of the operator about its current action.
-func progressOf(etcd *druidv1alpha1.Etcd) string {
+// messageOf is the message of the operator about its current action.
+func messageOf(etcd *druidv1alpha1.Etcd) string {
 	if etcd.DeletionTimestamp != nil && etcd.Status.LastOperation != nil {
 		return etcd.Status.LastOperation.Description
 	}
-	progressing := conditions.Find(etcd.Status.Conditions, druidv1alpha1.ConditionTypeProgressing)
-	if progressing == nil {
+	reconciled := conditions.Find(etcd.Status.Conditions, druidv1alpha1.ConditionTypeReconciled)
+	if reconciled == nil {
 		return "the operator has not reported anything yet: check that it runs"
 	}
 
-	return progressing.Message
+	return reconciled.Message
 }
 
 // unavailableOf lists the parts that could not be read. Each entry has the first reason, and the number of further reasons.

@@ -32,7 +32,7 @@ var _ = Describe("StatusFor", func() {
 		etcd.Spec.Replicas = 1
 		etcd.Status.ObservedGeneration = new(int64(2))
 		etcd.Status.Conditions = []druidv1alpha1.Condition{
-			{Type: "Ready", Status: "True"}, {Type: "Progressing", Status: "False", Message: "The cluster is as the spec describes it"},
+			{Type: "Ready", Status: "True"}, {Type: "Reconciled", Status: "True", Message: "The cluster is as the spec describes it"},
 		}
 		facts = report.Facts{Etcd: etcd, Canonical: etcd, Now: now}
 		facts.Observation.Pods = []etcdcluster.Pod{{Name: "main-0", Phase: "Running", Ready: true}}

@@ -66,7 +66,7 @@ func (p *page) head(s Status) {
 	} else {
 		p.line("STATE", "%s: %d of %d members are healthy, the quorum is %d", s.State, s.Serving, s.Desired, s.Quorum)
 	}
-	p.line("STATUS", "%s", s.Progressing)
+	p.line("STATUS", "%s", s.Message)
 	if operation := s.Operation; operation != nil {
 		p.line("OPERATION", "%s, phase %s for %s: %s", operation.Name, operation.Phase, p.age(operation.Since), operation.Message)
 		if operation.Quorum != "" {
@@ -198,7 +198,7 @@ func (p *page) conditions(s Status) {
 		case !p.wide && s.Backups != nil && shownWithBackups[condition.Type]:
 		case p.wide || condition.Warning || condition.Status == "Unknown":
 			p.line(mark(condition), "%s=%s (%s) for %s: %s", condition.Type, condition.Status, condition.Reason, p.age(condition.Since), condition.Message)
-		case condition.Type != "Progressing":
+		case condition.Type != "Reconciled":
 			fine = append(fine, condition.Type)
 		}
 	}

@@ -66,7 +66,7 @@ func Conditions(obs Observation) []druidv1alpha1.Condition {
 
 // Progressing returns the condition for the current action.
 func Progressing(status druidv1alpha1.ConditionStatus, reason, message string) druidv1alpha1.Condition {
-	return druidv1alpha1.Condition{Type: druidv1alpha1.ConditionTypeProgressing, Status: status, Reason: reason, Message: message}
+	return druidv1alpha1.Condition{Type: druidv1alpha1.EtcdCopyBackupsTaskProgressing, Status: status, Reason: reason, Message: message}
 }
 
 // running describes what the newest pod does.

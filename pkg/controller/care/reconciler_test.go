@@ -111,12 +111,12 @@ var _ = Describe("An Etcd that another client writes during an observation", fun
 			other := etcd.DeepCopy()
 			Expect(c.Get(ctx, client.ObjectKeyFromObject(etcd), other)).To(Succeed())
 			other.Status.ObservedGeneration = new(int64(1))
-			other.Status.Conditions = append(other.Status.Conditions, druidv1alpha1.Condition{Type: "Progressing", Status: "True", Reason: "Waiting"})
+			other.Status.Conditions = append(other.Status.Conditions, druidv1alpha1.Condition{Type: "Reconciled", Status: "False", Reason: "Waiting"})
 			Expect(c.Status().Update(ctx, other)).To(Succeed())
 		}
 		Expect(reconcileOnce(ctx).RequeueAfter).To(BeNumerically(">=", 2*time.Second))
 		Expect(interruption.count).To(Equal(1))
-		Expect(etcd.Status.Conditions).To(ContainElements(HaveField("Type", druidv1alpha1.ConditionType("Progressing")), HaveField("Type", druidv1alpha1.ConditionType("AllMembersReady"))))
+		Expect(etcd.Status.Conditions).To(ContainElements(HaveField("Type", druidv1alpha1.ConditionType("Reconciled")), HaveField("Type", druidv1alpha1.ConditionType("AllMembersReady"))))
 		Expect(etcd.Status.ObservedGeneration).To(HaveValue(BeEquivalentTo(1)))
 	})
 

@@ -127,7 +127,7 @@ func (r *Reconciler) report(ctx context.Context, task *druidv1alpha1.EtcdCopyBac
 		return reconcile.Result{}, client.IgnoreNotFound(patchErr)
 	}
 	if slices.ContainsFunc(conditions, func(condition druidv1alpha1.Condition) bool {
-		return condition.Type != druidv1alpha1.ConditionTypeProgressing && condition.Status == druidv1alpha1.ConditionTrue
+		return condition.Type != druidv1alpha1.EtcdCopyBackupsTaskProgressing && condition.Status == druidv1alpha1.ConditionTrue
 	}) {
 		r.Stores.Release(storeUser(client.ObjectKeyFromObject(task))) // the copy has ended
 	}

@@ -17,7 +17,7 @@ import (
 
 // owned are the condition types of a task.
 var owned = []druidv1alpha1.ConditionType{
-	druidv1alpha1.EtcdCopyBackupsTaskSucceeded, druidv1alpha1.EtcdCopyBackupsTaskFailed, druidv1alpha1.ConditionTypeProgressing,
+	druidv1alpha1.EtcdCopyBackupsTaskSucceeded, druidv1alpha1.EtcdCopyBackupsTaskFailed, druidv1alpha1.EtcdCopyBackupsTaskProgressing,
 }
 
 // patchStatus writes the conditions, the generation and the error, unless nothing changed.

@@ -129,14 +129,14 @@ var _ = Describe("The store of a cluster whose newest generation is refused", fu
 		observed.publish("credentials-1")
 		drive.reconciler.Observer = observed
 		drive.run()
-		Expect(k.EtcdObject().Status.LastOperation).To(HaveField("State", BeEquivalentTo("Succeeded")), condition("Progressing"))
+		Expect(k.EtcdObject().Status.LastOperation).To(HaveField("State", BeEquivalentTo("Succeeded")), condition("Reconciled"))
 		Expect(pin()).To(ContainSubstring(`"secretName":"credentials-1"`))
 		Expect(mounts()).To(ContainElement("credentials-1"))
 
 		update(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 4 })(k)
 		drive.due = k.Clock.Now()
 		drive.run()
-		Expect(condition("Progressing")).To(ContainSubstring("InvalidSpec: spec.replicas"))
+		Expect(condition("Reconciled")).To(ContainSubstring("InvalidSpec: spec.replicas"))
 	})
 
 	// passes lets the operator reconcile a few times, and returns how often it was requeued within a second.
@@ -159,7 +159,7 @@ var _ = Describe("The store of a cluster whose newest generation is refused", fu
 		drive.run()
 		Expect(pin()).To(ContainSubstring(`"secretName":"credentials-2"`))
 		Expect(mounts()).To(ContainElement("credentials-2"))
-		Expect(condition("Progressing")).To(ContainSubstring("InvalidSpec: spec.replicas"), "the status still says why the newest generation is refused")
+		Expect(condition("Reconciled")).To(ContainSubstring("InvalidSpec: spec.replicas"), "the status still says why the newest generation is refused")
 		Expect(condition("StoreResolved")).To(And(HavePrefix("True"), ContainSubstring("credentials-2")))
 
 		before := servers()
@@ -201,12 +201,12 @@ var _ = Describe("The store of a cluster whose newest generation is refused", fu
 		update(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 1 })(k)
 		drive.due = k.Clock.Now()
 		drive.run()
-		Expect(condition("Progressing")).To(ContainSubstring("Reconciled"))
+		Expect(condition("Reconciled")).To(ContainSubstring("Reconciled"))
 		observed.publish("credentials-2")
 		drive.due = k.Clock.Now()
 		drive.run()
 		Expect(pin()).To(ContainSubstring(`"secretName":"credentials-2"`))
 		Expect(mounts()).To(ContainElement("credentials-2"))
-		Expect(condition("Progressing")).To(ContainSubstring("Reconciled"))
+		Expect(condition("Reconciled")).To(ContainSubstring("Reconciled"))
 	})
 })

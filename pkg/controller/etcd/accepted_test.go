@@ -92,7 +92,7 @@ var _ = Describe("A generation that is not rolled out", func() {
 	}
 	progress := func() string {
 		for _, condition := range k.EtcdObject().Status.Conditions {
-			if condition.Type == "Progressing" {
+			if condition.Type == "Reconciled" {
 				return string(condition.Status) + " " + condition.Reason + ": " + condition.Message
 			}
 		}

@@ -76,7 +76,7 @@ var _ = Describe("The adoption of a cluster that etcd-druid runs", func() {
 		startOperator(k, nil).run()
 		Expect(k.PodsCreated).To(Equal(replicas))
 		Expect(k.Client(nil).Get(ctx, client.ObjectKey{Namespace: "demo", Name: "druid-main"}, &resourcesv1alpha1.ManagedResource{})).NotTo(Succeed())
-		Expect(k.EtcdObject().Status.Conditions).To(ContainElement(And(HaveField("Type", BeEquivalentTo("Progressing")), HaveField("Reason", "OperationAnnotationMissing"))))
+		Expect(k.EtcdObject().Status.Conditions).To(ContainElement(And(HaveField("Type", BeEquivalentTo("Reconciled")), HaveField("Reason", "OperationAnnotationMissing"))))
 
 		By("replacing each pod once")
 		var acts []string

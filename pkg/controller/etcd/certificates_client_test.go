@@ -187,7 +187,7 @@ var _ = Describe("The client of the secrets manager", func() {
 		Expect(acquired).To(BeTrue())
 		o.reconcileOnce()
 		Expect(k.EtcdObject().Status.Conditions).To(ContainElement(And(
-			HaveField("Type", BeEquivalentTo("Progressing")), HaveField("Message", "Waiting until the operator has generated the certificates of other Etcds"),
+			HaveField("Type", BeEquivalentTo("Reconciled")), HaveField("Message", "Waiting until the operator has generated the certificates of other Etcds"),
 		)))
 		Expect(issuedSecrets()).To(BeEmpty())
 		release()

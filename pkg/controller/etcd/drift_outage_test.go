@@ -93,7 +93,7 @@ var _ = DescribeTable("A dry run that fails", func(response error, isDrift bool)
 	Expect(o.err).NotTo(HaveOccurred())
 	Expect(o.count("RepairingDrift")).To(BeZero())
 	Expect(k.EtcdObject().Status.LastErrors).To(BeEmpty())
-	Expect(k.EtcdObject().Status.Conditions).To(ContainElement(And(HaveField("Type", BeEquivalentTo("Progressing")), HaveField("Reason", "Reconciled"))))
+	Expect(k.EtcdObject().Status.Conditions).To(ContainElement(And(HaveField("Type", BeEquivalentTo("Reconciled")), HaveField("Reason", "Reconciled"))))
 	Expect(o.due).To(BeTemporally("~", k.Clock.Now().Add(6*time.Minute), 5*time.Minute), "no event follows")
 
 	By("comparing the object in the next reconciliation")

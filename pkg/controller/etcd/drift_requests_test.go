@@ -103,7 +103,7 @@ var _ = Describe("Requests of the operator for a new Etcd", func() {
 		requests := &recordingReader{Reader: k.Client(nil)}
 		o.reconciler.Reader = requests
 		o.run()
-		Expect(k.EtcdObject().Status.Conditions).To(ContainElement(And(HaveField("Type", BeEquivalentTo("Progressing")), HaveField("Reason", "Reconciled"))))
+		Expect(k.EtcdObject().Status.Conditions).To(ContainElement(And(HaveField("Type", BeEquivalentTo("Reconciled")), HaveField("Reason", "Reconciled"))))
 		Expect(requests.read).To(ContainElements("Role/druid.gardener.cloud:etcd:main", "RoleBinding/druid.gardener.cloud:etcd:main", "ServiceAccount/main"), "they have no dry run")
 		Expect(requests.read).NotTo(ContainElement(HavePrefix("Secret/managedresource-")))
 		for _, kind := range []string{"ConfigMap", "PodDisruptionBudget", "Service", "StatefulSet"} {
@@ -236,7 +236,7 @@ var _ = Describe("Requests of the operator while another writer changes an objec
 		o.run()
 		Expect(selector(k, "")).NotTo(HaveKey("x"))
 		Expect(o.count("RepairingDrift")).To(Equal(2))
-		Expect(k.EtcdObject().Status.Conditions).To(ContainElement(And(HaveField("Type", BeEquivalentTo("Progressing")), HaveField("Reason", "Reconciled"))))
+		Expect(k.EtcdObject().Status.Conditions).To(ContainElement(And(HaveField("Type", BeEquivalentTo("Reconciled")), HaveField("Reason", "Reconciled"))))
 	})
 
 	It("do not repair an object that another writer has corrected since it was read", func() {

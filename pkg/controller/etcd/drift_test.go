@@ -70,7 +70,7 @@ var _ = Describe("Two writers of one object", func() {
 		o.run()
 		Expect(selector(k, "")).NotTo(HaveKey("x"))
 		Expect(o.count("RepairingDrift")).To(Equal(1))
-		Expect(k.EtcdObject().Status.Conditions).To(ContainElement(And(HaveField("Type", BeEquivalentTo("Progressing")), HaveField("Reason", "Reconciled"))))
+		Expect(k.EtcdObject().Status.Conditions).To(ContainElement(And(HaveField("Type", BeEquivalentTo("Reconciled")), HaveField("Reason", "Reconciled"))))
 	})
 
 	It("recreates a Lease once in five minutes", func() {

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/engine"
@@ -31,7 +32,7 @@ var (
 	}, []string{"etcd_namespace", "etcd", "kind", "outcome"})
 	operationDuration = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "etcd_druid_operation_duration_seconds",
-		Help:    "Duration of operations on Etcds from their first change to their end, by their kind and outcome.",
+		Help:    "Duration of operations on Etcds until their end, since the condition Reconciled turned False, by their kind and outcome.",
 		Buckets: []float64{5, 10, 20, 40, 60, 120, 300, 600, 1800, 3600, 4 * 3600},
 	}, []string{"kind", "outcome"})
 )
@@ -120,17 +121,17 @@ func (o *operations) end(etcd client.ObjectKey) string {
 	return operationKinds[index].kind
 }
 
-// measureOperation counts an operation that has ended: the condition Progressing was True and is no longer. It began when the
-// condition turned True, which outlives this process.
+// measureOperation counts an operation that has ended: the condition Reconciled reported it, and does so no longer. It began when the
+// condition turned False, which outlives this process.
 func (r *Reconciler) measureOperation(before, after *druidv1alpha1.Etcd) {
 	key := client.ObjectKeyFromObject(after)
-	was := conditions.Find(before.Status.Conditions, druidv1alpha1.ConditionTypeProgressing)
-	is := conditions.Find(after.Status.Conditions, druidv1alpha1.ConditionTypeProgressing)
-	if is == nil || is.Status != druidv1alpha1.ConditionFalse {
+	was := conditions.Find(before.Status.Conditions, druidv1alpha1.ConditionTypeReconciled)
+	is := conditions.Find(after.Status.Conditions, druidv1alpha1.ConditionTypeReconciled)
+	if is == nil || helper.IsReconciling(is.Reason) {
 		return
 	}
 	kind := r.operations.end(key)
-	if was == nil || was.Status != druidv1alpha1.ConditionTrue {
+	if was == nil || !helper.IsReconciling(was.Reason) {
 		return
 	}
 	outcome := outcomeSuspended

@@ -44,7 +44,7 @@ var _ = Describe("An object of others with a name that the Etcd needs", func() {
 		o.run()
 		status := k.EtcdObject().Status
 		Expect(status.LastErrors).To(ConsistOf(HaveField("Description", And(ContainSubstring(message+" in namespace"), ContainSubstring("does not belong to this Etcd")))))
-		Expect(status.Conditions).To(ContainElement(And(HaveField("Type", BeEquivalentTo("Progressing")), HaveField("Reason", "InvalidSpec"))))
+		Expect(status.Conditions).To(ContainElement(And(HaveField("Type", BeEquivalentTo("Reconciled")), HaveField("Reason", "InvalidSpec"))))
 		Expect(o.due).NotTo(BeZero(), "no watch reports that the object is gone")
 		Expect(c.Get(ctx, client.ObjectKey{Namespace: k.Etcd.Namespace, Name: "druid-main"}, &resourcesv1alpha1.ManagedResource{})).NotTo(Succeed(), "gardener-resource-manager would apply it")
 		Expect(k.PodsCreated).To(BeZero())

@@ -104,7 +104,7 @@ var _ = Describe("The record of the operator", func() {
 			Expect(k.EtcdObject().Status.LastErrors).To(ConsistOf(HaveField("Description", ContainSubstring(message))))
 		}
 		Expect(k.EtcdObject().Status.Conditions).To(ContainElement(And(
-			HaveField("Type", BeEquivalentTo("Progressing")), HaveField("Status", BeEquivalentTo("True")), HaveField("Message", ContainSubstring(message)))))
+			HaveField("Type", BeEquivalentTo("Reconciled")), HaveField("Status", BeEquivalentTo("False")), HaveField("Message", ContainSubstring(message)))))
 		Expect(o.due).NotTo(BeZero(), "it is read again")
 		Expect(read().Annotations[prefix+"state"]).To(Equal(text))
 		Expect(k.PodsCreated).To(Equal(4))

@@ -44,7 +44,7 @@ func (r *Reconciler) patchStatus(ctx context.Context, etcd, next *druidv1alpha1.
 	return nil
 }
 
-// writeStatus patches the status. It returns the Etcd before and after the patch, and whether the condition Progressing changed. If another controller has
+// writeStatus patches the status. It returns the Etcd before and after the patch, and whether the condition Reconciled changed. If another controller has
 // changed the status in the meantime, the same result is written into the new version. Otherwise, the whole reconciliation would be repeated, with its reads
 // and dry runs. With thousands of Etcds in the queue, the Etcd would also wait for all of them again. It returns the conflict if the request has changed, or
 // after five attempts. They wait for at most 50 milliseconds in total, since a worker is in use.
@@ -77,7 +77,7 @@ func isOtherRequest(a, b *druidv1alpha1.Etcd) bool {
 	return a.UID != b.UID || a.Generation != b.Generation || !maps.Equal(a.Annotations, b.Annotations)
 }
 
-// setStatus computes the status from the one observation and the outcome, and returns whether the condition Progressing
+// setStatus computes the status from the one observation and the outcome, and returns whether the condition Reconciled
 // changed. Conditions that care writes stay as they are.
 func (r *Reconciler) setStatus(ctx context.Context, next *druidv1alpha1.Etcd, o engine.Result, delay *rollout.Delay) bool {
 	run := o.Newest
@@ -113,20 +113,20 @@ func (r *Reconciler) setStatus(ctx context.Context, next *druidv1alpha1.Etcd, o 
 	return r.setConditions(&next.Status, o, updated, store, final, scale, recoverable, defaultsUpdatedFor(delay))
 }
 
-// setConditions writes the conditions of this controller and returns whether Progressing changed.
+// setConditions writes the conditions of this controller and returns whether Reconciled changed.
 func (r *Reconciler) setConditions(status *druidv1alpha1.EtcdStatus, o engine.Result, others ...*druidv1alpha1.Condition) bool {
-	before := conditions.Find(status.Conditions, druidv1alpha1.ConditionTypeProgressing)
-	conditions.ForEtcd(status, r.Clock.Now(), append(others, conditions.ProgressingFor(o.Progressing, o.Reason, o.Description))...)
-	after := conditions.Find(status.Conditions, druidv1alpha1.ConditionTypeProgressing)
+	before := conditions.Find(status.Conditions, druidv1alpha1.ConditionTypeReconciled)
+	conditions.ForEtcd(status, r.Clock.Now(), append(others, conditions.Reconciled(o.Reason, o.Description))...)
+	after := conditions.Find(status.Conditions, druidv1alpha1.ConditionTypeReconciled)
 	return before == nil || before.Status != after.Status || before.Reason != after.Reason || before.Message != after.Message
 }
 
-// emitEvents emits an event for each condition of this controller, except Progressing, whose change needs one. It omits the reason that was
+// emitEvents emits an event for each condition of this controller, except Reconciled, whose change needs one. It omits the reason that was
 // emitted already.
 func (r *Reconciler) emitEvents(before, after *druidv1alpha1.Etcd, emitted string) {
 	for _, conditionType := range conditions.EtcdTypes() {
 		now := conditions.Find(after.Status.Conditions, conditionType)
-		if now == nil || conditionType == druidv1alpha1.ConditionTypeProgressing || now.Reason == emitted ||
+		if now == nil || conditionType == druidv1alpha1.ConditionTypeReconciled || now.Reason == emitted ||
 			!conditions.ShouldEmitEvent(conditions.Find(before.Status.Conditions, conditionType), now) {
 			continue
 		}

@@ -61,7 +61,7 @@ var _ = Describe("The status of an Etcd whose pods are older than the manifests 
 		outdate()
 		run()
 		expectKept()
-		Expect(conditions.Find(k.EtcdObject().Status.Conditions, druidv1alpha1.ConditionTypeProgressing)).To(HaveField("Message", ContainSubstring("3 pods are older")))
+		Expect(conditions.Find(k.EtcdObject().Status.Conditions, druidv1alpha1.ConditionTypeReconciled)).To(HaveField("Message", ContainSubstring("3 pods are older")))
 	})
 
 	It("stays ready while a later generation waits for its annotation", func() {
@@ -116,13 +116,13 @@ var _ = Describe("The status of an Etcd that changes during a reconciliation", f
 			must(k.Client(nil).Status().Update(ctx, etcd))
 		})
 		status := k.EtcdObject().Status
-		Expect(conditions.Find(status.Conditions, druidv1alpha1.ConditionTypeProgressing)).To(HaveField("Status", druidv1alpha1.ConditionTrue))
+		Expect(conditions.Find(status.Conditions, druidv1alpha1.ConditionTypeReconciled)).To(HaveField("Status", druidv1alpha1.ConditionFalse))
 		Expect(conditions.Find(status.Conditions, druidv1alpha1.ConditionTypeReady)).To(HaveField("Message", ofCare.Message))
 	})
 
 	DescribeTable("does not contain the result of the reconciliation if there is another request", func(request func(etcd *druidv1alpha1.Etcd)) {
 		reconcileWith(request)
-		Expect(conditions.Find(k.EtcdObject().Status.Conditions, druidv1alpha1.ConditionTypeProgressing)).To(BeNil())
+		Expect(conditions.Find(k.EtcdObject().Status.Conditions, druidv1alpha1.ConditionTypeReconciled)).To(BeNil())
 	},
 		Entry("in the spec", func(etcd *druidv1alpha1.Etcd) {
 			relabel(etcd)

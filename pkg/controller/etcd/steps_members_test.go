@@ -140,7 +140,7 @@ var _ = Describe("Steps of multi-member clusters", func() {
 	}
 	progress := func() string {
 		for _, condition := range k.EtcdObject().Status.Conditions {
-			if condition.Type == "Progressing" {
+			if condition.Type == "Reconciled" {
 				return condition.Message
 			}
 		}

@@ -144,7 +144,7 @@ var _ = Describe("A hand-back that is killed at any of its writes", func() {
 			Objects: func() []client.Object {
 				etcd := &druidv1alpha1.Etcd{ObjectMeta: meta}
 				etcd.Generation, etcd.Status.ObservedGeneration, etcd.Spec.Replicas = 2, new(int64(2)), 1
-				etcd.Status.Conditions = []druidv1alpha1.Condition{{Type: "AllMembersUpdated", Status: "True"}, {Type: "Progressing", Status: "False"}}
+				etcd.Status.Conditions = []druidv1alpha1.Condition{{Type: "AllMembersUpdated", Status: "True"}, {Type: "Reconciled", Status: "False"}}
 				druid := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "etcd-druid", Annotations: map[string]string{"resources.gardener.cloud/ignore": "true"}}}
 				managed := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: meta.Namespace, Name: "druid-main", Finalizers: []string{"resources.gardener.cloud/gardener-resource-manager-seed"}}}
 
@@ -174,7 +174,7 @@ var _ = Describe("A hand-back that is killed at any of its writes", func() {
 			"delete *v1.Secret managedresource-druid-main", "delete *v1alpha1.ManagedResource druid-main",
 		))
 		Expect(result.Objects).To(ConsistOf(
-			ContainSubstring(`"name":"etcd-druid","namespace":"garden"`), And(HavePrefix("*v1.StatefulSet"), Not(ContainSubstring("managed-by"))), And(HavePrefix("*v1alpha1.Etcd"), Not(ContainSubstring("Progressing"))),
+			ContainSubstring(`"name":"etcd-druid","namespace":"garden"`), And(HavePrefix("*v1.StatefulSet"), Not(ContainSubstring("managed-by"))), And(HavePrefix("*v1alpha1.Etcd"), Not(ContainSubstring("Reconciled"))),
 		))
 	},
 		Entry("without TLS", state.ModeDisabled),

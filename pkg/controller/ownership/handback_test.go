@@ -70,7 +70,7 @@ var _ = Describe("GiveBack", func() {
 		etcd := &druidv1alpha1.Etcd{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot--foo", Name: name, Generation: 2}}
 		etcd.Spec.Replicas = 1
 		etcd.Status.ObservedGeneration = &observed
-		for _, condition := range append([]upstreamv1alpha1.ConditionType{"Progressing", "StoreResolved"}, upstreamConditions...) {
+		for _, condition := range append([]upstreamv1alpha1.ConditionType{"Reconciled", "StoreResolved"}, upstreamConditions...) {
 			etcd.Status.Conditions = append(etcd.Status.Conditions, druidv1alpha1.Condition{Type: druidv1alpha1.ConditionType(condition), Status: "True"})
 		}
 

@@ -16,7 +16,7 @@ import (
 var _ = Describe("The columns of kubectl get etcd", func() {
 	// longest are the longest values that the columns have.
 	longest := map[string]string{
-		"Quorate": "Unknown", "All Ready": "Unknown", "Backup": "Unknown", "Progressing": "OperationAnnotationMissing", "Age": "365d",
+		"Quorate": "Unknown", "All Ready": "Unknown", "Backup": "Unknown", "Reconciled": "OperationAnnotationMissing", "Age": "365d",
 		"Cluster Size": "7", "Ready Replicas": "7", "All Members Updated": "Unknown", "Cluster ID Mismatch": "Unknown",
 	}
 	// width is that of a line, the name of the Etcd included.
@@ -45,7 +45,7 @@ var _ = Describe("The columns of kubectl get etcd", func() {
 			"Quorate":             `.status.conditions[?(@.type=="Ready")].status`,
 			"All Ready":           `.status.conditions[?(@.type=="AllMembersReady")].status`,
 			"Backup":              `.status.conditions[?(@.type=="BackupReady")].status`,
-			"Progressing":         `.status.conditions[?(@.type=="Progressing")].reason`,
+			"Reconciled":          `.status.conditions[?(@.type=="Reconciled")].reason`,
 			"Age":                 `.metadata.creationTimestamp`,
 			"Cluster Size":        `.spec.replicas`,
 			"Ready Replicas":      `.status.readyReplicas`,

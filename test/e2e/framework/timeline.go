@@ -18,7 +18,7 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
-// Timeline records the state of an Etcd over time: the state of its pods and the message of its condition Progressing.
+// Timeline records the state of an Etcd over time: the state of its pods and the message of its condition Reconciled.
 type Timeline struct {
 	start time.Time
 	stop  context.CancelFunc
@@ -92,5 +92,5 @@ func (ns *TestNamespace) summarize(ctx context.Context, key client.ObjectKey) st
 		words = append(words, strings.TrimPrefix(pod.Name, key.Name+"-")+":"+state)
 	}
 
-	return fmt.Sprintf("%-32s %s", strings.Join(words, " "), Condition(etcd, "Progressing").Message)
+	return fmt.Sprintf("%-32s %s", strings.Join(words, " "), Condition(etcd, "Reconciled").Message)
 }

@@ -161,7 +161,7 @@ var _ = Describe("Drift", func() {
 		}).Should(Succeed())
 		Eventually(func(g Gomega) {
 			otherWriter(g)
-			g.Expect(s.read(ctx, g).Status.Conditions).To(haveCondition("Progressing", "True", "Waiting",
+			g.Expect(s.read(ctx, g).Status.Conditions).To(haveCondition("Reconciled", "False", "Waiting",
 				"Service main-client differs from its rendering in spec.selector.x although the operator repaired it at "+at))
 		}, repairTime).Should(Succeed())
 		s.expectEvent(ctx, "Warning DriftNotRepaired: Waiting to repair again: Service main-client differs")

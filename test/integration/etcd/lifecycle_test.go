@@ -103,7 +103,7 @@ var _ = Describe("The lifecycle of an Etcd", func() {
 		Expect(etcd.Status.CurrentReplicas).To(BeEquivalentTo(1))
 		Expect(etcd.Status.ReadyReplicas).To(BeEquivalentTo(1))
 		Expect(etcd.Status.LastOperation.Type).To(BeEquivalentTo("Create"))
-		Expect(etcd.Status.Conditions).To(haveCondition("Progressing", "False", "Reconciled"))
+		Expect(etcd.Status.Conditions).To(haveCondition("Reconciled", "True", "Reconciled"))
 
 		By("writing nothing without a change")
 		expectUnchanged(ctx, etcd, mr)
@@ -119,7 +119,7 @@ var _ = Describe("The lifecycle of an Etcd", func() {
 			g.Expect(etcd.Status.Ready).To(HaveValue(BeFalse()))
 			g.Expect(etcd.Status.LastErrors).To(BeEmpty())
 			g.Expect(etcd.Status.LastOperation).To(And(HaveField("Type", BeEquivalentTo("Create")), HaveField("State", BeEquivalentTo("Requeue"))))
-			g.Expect(etcd.Status.Conditions).To(haveCondition("Progressing", "True", "Waiting", "main-0"))
+			g.Expect(etcd.Status.Conditions).To(haveCondition("Reconciled", "False", "Waiting", "main-0"))
 		}).Should(Succeed())
 
 		statefulSets.SetReadinessBlocked(s.namespace, false)

@@ -29,7 +29,7 @@ func withName(name string) func(*druidv1alpha1.Etcd) {
 func expectRejected(ctx context.Context, s *testEtcd, parts ...string) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
-		g.Expect(s.read(ctx, g).Status.Conditions).To(haveCondition("Progressing", "False", "InvalidSpec", parts...))
+		g.Expect(s.read(ctx, g).Status.Conditions).To(haveCondition("Reconciled", "False", "InvalidSpec", parts...))
 	}).Should(Succeed())
 }
 

@@ -44,7 +44,7 @@ var _ = Describe("A changed spec", func() {
 
 			s.update(ctx, quota("4Gi"))
 			Eventually(func(g Gomega) {
-				g.Expect(s.read(ctx, g).Status.Conditions).To(haveCondition("Progressing", "False", "OperationAnnotationMissing", "Generation 2"))
+				g.Expect(s.read(ctx, g).Status.Conditions).To(haveCondition("Reconciled", "False", "OperationAnnotationMissing", "Generation 2"))
 			}).Should(Succeed())
 			expectUnchanged(ctx, mr, pod)
 			Expect(s.read(ctx, Default).Status.ObservedGeneration).To(HaveValue(BeEquivalentTo(1)))
@@ -106,7 +106,7 @@ var _ = Describe("A changed spec", func() {
 			setOperation("gardener.cloud/operation")(etcd)
 		})
 		Eventually(func(g Gomega) {
-			g.Expect(s.read(ctx, g).Status.Conditions).To(haveCondition("Progressing", "False", "Suspended", "Generation 2"))
+			g.Expect(s.read(ctx, g).Status.Conditions).To(haveCondition("Reconciled", "False", "Suspended", "Generation 2"))
 		}).Should(Succeed())
 
 		By("updating the status")
@@ -143,7 +143,7 @@ var _ = Describe("A changed spec", func() {
 				HaveField("Description", ContainSubstring("resources.requests")),
 			)))
 			g.Expect(etcd.Status.LastOperation).To(HaveField("State", BeEquivalentTo("Error")))
-			g.Expect(etcd.Status.Conditions).To(haveCondition("Progressing", "False", "InvalidSpec", "resources.requests"))
+			g.Expect(etcd.Status.Conditions).To(haveCondition("Reconciled", "False", "InvalidSpec", "resources.requests"))
 			g.Expect(etcd.Status.ObservedGeneration).To(HaveValue(BeEquivalentTo(1)))
 		}).Should(Succeed())
 		expectUnchanged(ctx, mr, s.etcd)
@@ -267,7 +267,7 @@ var _ = Describe("An object that an Etcd needs", func() {
 			GinkgoHelper()
 			Eventually(func(g Gomega) {
 				etcd := s.read(ctx, g)
-				g.Expect(etcd.Status.Conditions).To(haveCondition("Progressing", "True", "Waiting", parts...))
+				g.Expect(etcd.Status.Conditions).To(haveCondition("Reconciled", "False", "Waiting", parts...))
 				g.Expect(etcd.Status.LastErrors).To(BeEmpty())
 			}).Should(Succeed())
 		}
@@ -492,7 +492,7 @@ var _ = Describe("An operator of another version", Serial, func() {
 		Eventually(func(g Gomega) {
 			g.Expect(s.read(ctx, g).Status.Conditions).To(And(
 				haveCondition("AllMembersUpdated", "False", "NotAllMembersUpdated"),
-				haveCondition("Progressing", "False", "Reconciled", "next operation")))
+				haveCondition("Reconciled", "True", "Reconciled", "next operation")))
 		}).Should(Succeed())
 		expectUnchanged(ctx, pod)
 	})

@@ -67,7 +67,7 @@ var _ = Describe("The volumes of an Etcd", func() {
 			statefulSet, mr := s.statefulSet(ctx, Default), s.managedResource(ctx, Default)
 			resize(ctx, s, size)
 			Eventually(func(g Gomega) {
-				g.Expect(s.read(ctx, g).Status.Conditions).To(haveCondition("Progressing", "False", "InvalidSpec", message))
+				g.Expect(s.read(ctx, g).Status.Conditions).To(haveCondition("Reconciled", "False", "InvalidSpec", message))
 			}).Should(Succeed())
 			expectUnchanged(ctx, mr, s.etcd, statefulSet)
 			Expect(requested(ctx, s)).To(Equal("16Gi"))
@@ -91,7 +91,7 @@ var _ = Describe("The volumes of an Etcd", func() {
 		statefulSet := s.statefulSet(ctx, Default)
 		resize(ctx, s, "32Gi")
 		Eventually(func(g Gomega) {
-			g.Expect(s.read(ctx, g).Status.Conditions).To(haveCondition("Progressing", "False", "InvalidSpec", "exceeded quota"))
+			g.Expect(s.read(ctx, g).Status.Conditions).To(haveCondition("Reconciled", "False", "InvalidSpec", "exceeded quota"))
 		}).Should(Succeed())
 		Expect(s.statefulSet(ctx, Default).UID).To(Equal(statefulSet.UID))
 	})

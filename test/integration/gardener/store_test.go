@@ -111,7 +111,7 @@ var _ = Describe("The store", func() {
 		Expect(s.recorded(ctx, "store")(Default)).To(ContainSubstring(`"secretName":"etcd-backup"`))
 		s.update(ctx, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.ImageVersion = new("v2") })
 		Eventually(func(g Gomega) {
-			g.Expect(s.read(ctx, g).Status.Conditions).To(haveCondition("Progressing", "False", "InvalidSpec", "spec.etcd.imageRepository"))
+			g.Expect(s.read(ctx, g).Status.Conditions).To(haveCondition("Reconciled", "False", "InvalidSpec", "spec.etcd.imageRepository"))
 		}).Should(Succeed())
 
 		current, published := &corev1.Secret{}, &corev1.Secret{}
@@ -124,7 +124,7 @@ var _ = Describe("The store", func() {
 		Eventually(s.recorded(ctx, "store")).Should(ContainSubstring(`"secretName":"published"`))
 		Eventually(func(g Gomega) {
 			g.Expect(s.read(ctx, g).Status.Conditions).To(And(
-				haveCondition("StoreResolved", "True", "StoreResolved", "Secret published"), haveCondition("Progressing", "False", "InvalidSpec")))
+				haveCondition("StoreResolved", "True", "StoreResolved", "Secret published"), haveCondition("Reconciled", "False", "InvalidSpec")))
 		}).Should(Succeed())
 	})
 

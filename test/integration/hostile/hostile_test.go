@@ -113,7 +113,7 @@ func isReported(etcd *druidv1alpha1.Etcd, host int) bool {
 		return false
 	}
 
-	return slices.ContainsFunc(etcd.Status.Conditions, func(c druidv1alpha1.Condition) bool { return c.Type == druidv1alpha1.ConditionTypeProgressing })
+	return slices.ContainsFunc(etcd.Status.Conditions, func(c druidv1alpha1.Condition) bool { return c.Type == druidv1alpha1.ConditionTypeReconciled })
 }
 
 // payloadOf returns the name of the Secret with the rendered manifests of an Etcd, or an empty string. A change of the manifests changes the name.
@@ -247,7 +247,7 @@ func attack(port int) {
 		list := &druidv1alpha1.EtcdList{}
 		g.Expect(env.Client.List(ctx, list, client.InNamespace(hostile))).To(Succeed())
 		for _, etcd := range list.Items {
-			for _, conditionType := range []druidv1alpha1.ConditionType{druidv1alpha1.ConditionTypeReady, druidv1alpha1.ConditionTypeProgressing} {
+			for _, conditionType := range []druidv1alpha1.ConditionType{druidv1alpha1.ConditionTypeReady, druidv1alpha1.ConditionTypeReconciled} {
 				g.Expect(etcd.Status.Conditions).To(ContainElement(HaveField("Type", conditionType)), etcd.Name)
 			}
 		}

@@ -34,6 +34,11 @@ func IsSuspended(etcd *druidv1alpha1.Etcd) bool {
 	return metav1.HasAnnotation(etcd.ObjectMeta, druidv1alpha1.SuspendEtcdSpecReconcileAnnotation)
 }
 
+// IsReconciling is true for a reason of the condition Reconciled while the operator changes the cluster, or waits before it can continue.
+func IsReconciling(reason string) bool {
+	return reason == druidv1alpha1.ReasonReconciling || reason == druidv1alpha1.ReasonWaiting
+}
+
 // ManagesPods is false if the pods of the members are managed externally: spec.externallyManagedMemberAddresses is set, or the
 // deprecated annotation disables runtime components.
 func ManagesPods(etcd *druidv1alpha1.Etcd) bool {

@@ -71,7 +71,7 @@ func IsCopyCompleted(task *druidv1alpha1.EtcdCopyBackupsTask) bool {
 
 // IsCopying is true for a task that copies or will copy: its newest generation has neither ended nor been rejected.
 func IsCopying(task *druidv1alpha1.EtcdCopyBackupsTask) bool {
-	return !IsCopyCompleted(task) && !hasCopyCondition(task, druidv1alpha1.ConditionTypeProgressing, druidv1alpha1.ConditionFalse)
+	return !IsCopyCompleted(task) && !hasCopyCondition(task, druidv1alpha1.EtcdCopyBackupsTaskProgressing, druidv1alpha1.ConditionFalse)
 }
 
 // hasCopyCondition is true if the newest generation of the task has a condition with the status.

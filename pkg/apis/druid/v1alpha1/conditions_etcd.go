@@ -32,9 +32,9 @@ const (
 	ConditionTypeScaleOperationComplete ConditionType = "ScaleOperationComplete"
 	// ConditionTypeLastSnapshotCompactionSucceeded is True when the last compaction of snapshots ended well.
 	ConditionTypeLastSnapshotCompactionSucceeded ConditionType = "LastSnapshotCompactionSucceeded"
-	// ConditionTypeProgressing is True while the operator changes the cluster; its message says what is done now and what
-	// it waits for.
-	ConditionTypeProgressing ConditionType = "Progressing"
+	// ConditionTypeReconciled is True when the cluster is as the spec describes it. Otherwise, its message says what is done now and what it waits
+	// for, or why nothing is done.
+	ConditionTypeReconciled ConditionType = "Reconciled"
 	// ConditionTypeSecretsAvailable is True when every Secret that the pods need exists with every key that they need, and none
 	// is being deleted.
 	ConditionTypeSecretsAvailable ConditionType = "SecretsAvailable"
@@ -292,7 +292,7 @@ const (
 	PodFailureReasonUnknown = "Unknown"
 )
 
-// Reasons of the condition Progressing.
+// Reasons of the condition Reconciled.
 const (
 	// ReasonReconciled means that the observed cluster is the desired one.
 	ReasonReconciled = "Reconciled"

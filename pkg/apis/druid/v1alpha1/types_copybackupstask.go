@@ -69,6 +69,8 @@ const (
 	EtcdCopyBackupsTaskSucceeded ConditionType = "Succeeded"
 	// EtcdCopyBackupsTaskFailed is True when the copy failed for good.
 	EtcdCopyBackupsTaskFailed ConditionType = "Failed"
+	// EtcdCopyBackupsTaskProgressing is True while the copy runs or waits. Its message contains the current attempt.
+	EtcdCopyBackupsTaskProgressing ConditionType = "Progressing"
 )
 
 // EtcdCopyBackupsTaskStatus says how far a copy came.
