@@ -5,27 +5,41 @@
 package conditions
 
 import (
+	"strings"
+	"time"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
-// BackupReady is what FullSnapshotReady and DeltaSnapshotReady say together, for clients that know only this one. Nil: no
-// store is configured.
+// BackupReady is True if the newest full and delta snapshots are as new as schedule and period demand. The message has the newest snapshot of each
+// kind. Later observations read from it when these were observed. Nil: no backup store is configured.
 func BackupReady(in Input) *druidv1alpha1.Condition {
-	const conditionType = druidv1alpha1.ConditionTypeBackupReady
-	full, delta := FullSnapshotReady(in), DeltaSnapshotReady(in)
-	if full == nil || delta == nil {
+	if !helper.IsStoreConfigured(in.Etcd) {
 		return nil
 	}
-	for _, part := range []*druidv1alpha1.Condition{full, delta} {
-		if part.Status == druidv1alpha1.ConditionFalse {
-			return condition(conditionType, druidv1alpha1.ConditionFalse, druidv1alpha1.ReasonBackupFailed, part.Message)
-		}
-	}
-	for _, part := range []*druidv1alpha1.Condition{full, delta} {
-		if part.Status == druidv1alpha1.ConditionUnknown {
-			return condition(conditionType, druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonUnknown, part.Message)
-		}
+
+	return combined(FullSnapshot(in), DeltaSnapshot(in))
+}
+
+// backupPart returns a part of the condition BackupReady.
+func backupPart(status druidv1alpha1.ConditionStatus, reason, message string) *druidv1alpha1.Condition {
+	return condition(druidv1alpha1.ConditionTypeBackupReady, status, reason, message)
+}
+
+// reportedBackup returns the previous message of the condition BackupReady. Empty: there is none.
+func (in Input) reportedBackup() string {
+	if before := Find(in.Etcd.Status.Conditions, druidv1alpha1.ConditionTypeBackupReady); before != nil {
+		return before.Message
 	}
 
-	return condition(conditionType, druidv1alpha1.ConditionTrue, druidv1alpha1.ReasonBackupSucceeded, "The newest snapshots are as new as schedule and period demand")
+	return ""
+}
+
+// timeAfter returns the time that follows a text in a message. Zero: the message does not contain the text.
+func timeAfter(message, text string) time.Time {
+	_, rest, _ := strings.Cut(message, text)
+	found, _ := time.Parse(time.RFC3339, rest[:min(len(rest), len("2006-01-02T15:04:05Z"))])
+
+	return found
 }

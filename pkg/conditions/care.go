@@ -17,8 +17,6 @@ var builders = map[druidv1alpha1.ConditionType]func(Input) *druidv1alpha1.Condit
 	druidv1alpha1.ConditionTypeReady:                           Ready,
 	druidv1alpha1.ConditionTypeAllMembersReady:                 AllMembersReady,
 	druidv1alpha1.ConditionTypeBackupReady:                     BackupReady,
-	druidv1alpha1.ConditionTypeFullSnapshotReady:               FullSnapshotReady,
-	druidv1alpha1.ConditionTypeDeltaSnapshotReady:              DeltaSnapshotReady,
 	druidv1alpha1.ConditionTypeDataVolumesReady:                DataVolumesReady,
 	druidv1alpha1.ConditionTypeClusterIDMismatch:               ClusterIDMismatch,
 	druidv1alpha1.ConditionTypeBootstrappedWithExistingCluster: BootstrappedWithExistingCluster,
@@ -26,8 +24,7 @@ var builders = map[druidv1alpha1.ConditionType]func(Input) *druidv1alpha1.Condit
 	druidv1alpha1.ConditionTypeDataConsistent:                  DataConsistent,
 	druidv1alpha1.ConditionTypeDatabaseSpaceAvailable:          DatabaseSpaceAvailable,
 	druidv1alpha1.ConditionTypeRestoreProven:                   RestoreProven,
-	druidv1alpha1.ConditionTypeSecretsAvailable:                SecretsAvailable,
-	druidv1alpha1.ConditionTypeCertificatesValid:               CertificatesValid,
+	druidv1alpha1.ConditionTypeSecretsValid:                    SecretsValid,
 }
 
 // CareTypes returns the condition types that the care controller owns.

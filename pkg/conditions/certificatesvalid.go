@@ -53,11 +53,11 @@ func CertificatesInUse(o etcdcluster.Observation) []CertificateInUse {
 	return certificates
 }
 
-// CertificatesValid is True if every certificate in use is valid and does not expire soon. It covers certificates of the user
+// certificatesValid is the part of the condition SecretsValid about certificates. It is True if every certificate in use is valid and does not expire soon. It covers certificates of the user
 // and those that the operator issued for the pods and for applications. The message has the first certificate that expires with its date, and the
-// members that were not restarted after TLS was switched on or off. Nil: there is no StatefulSet.
-func CertificatesValid(in Input) *druidv1alpha1.Condition {
-	const conditionType = druidv1alpha1.ConditionTypeCertificatesValid
+// members that were not restarted after TLS was switched on or off. Nil: there is no StatefulSet, or the cluster serves without TLS.
+func certificatesValid(in Input) *druidv1alpha1.Condition {
+	const conditionType = druidv1alpha1.ConditionTypeSecretsValid
 	o := in.Observation
 	if !o.StatefulSet.Exists {
 		return nil
@@ -66,7 +66,7 @@ func CertificatesValid(in Input) *druidv1alpha1.Condition {
 		return condition(conditionType, druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonUnableToFetchSecrets, failure)
 	}
 	if len(o.MountedSecrets()) == 0 {
-		return condition(conditionType, druidv1alpha1.ConditionTrue, druidv1alpha1.ReasonPlaintext, "The cluster serves without TLS"+notRestarted(o))
+		return nil
 	}
 	first := firstToExpire(CertificatesInUse(o))
 	if first == nil {
@@ -82,7 +82,7 @@ func CertificatesValid(in Input) *druidv1alpha1.Condition {
 	case first.NotAfter.Sub(in.Now) < soon:
 		return condition(conditionType, druidv1alpha1.ConditionFalse, druidv1alpha1.ReasonCertificatesExpiring, described+" expires at "+stamp(first.NotAfter)+" and was not renewed")
 	default:
-		return condition(conditionType, druidv1alpha1.ConditionTrue, druidv1alpha1.ReasonCertificatesValid, "The first to expire is "+described+", at "+stamp(first.NotAfter)+notRestarted(o))
+		return condition(conditionType, druidv1alpha1.ConditionTrue, druidv1alpha1.ReasonSecretsValid, "The first to expire is "+described+", at "+stamp(first.NotAfter)+notRestarted(o))
 	}
 }
 

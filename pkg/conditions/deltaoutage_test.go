@@ -11,12 +11,11 @@ import (
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
 )
 
 // The sidecar takes full snapshots each hour and delta snapshots every 20 seconds. A full snapshot may take ten minutes.
-var _ = Describe("DeltaSnapshotReady around a full snapshot", func() {
+var _ = Describe("The part of BackupReady about delta snapshots around a full snapshot", func() {
 	var (
 		in       conditions.Input
 		previous time.Duration // the duration of the previous full snapshot
@@ -61,8 +60,8 @@ var _ = Describe("DeltaSnapshotReady around a full snapshot", func() {
 			if from != 0 && now.After(noon.Add(-10*time.Second)) && now.Before(noon.Add(from)) {
 				continue // no operator runs
 			}
+			reported := statusAndReason(conditions.DeltaSnapshot(in))
 			conditions.ForCare(in, &in.Etcd.Status)
-			reported := statusAndReason(conditions.Find(in.Etcd.Status.Conditions, druidv1alpha1.ConditionTypeDeltaSnapshotReady))
 			if line := now.Format("15:04:05 ") + reported; now.After(noon.Add(-5*time.Minute)) && (len(said) == 0 || said[len(said)-1][9:] != reported) {
 				said = append(said, line)
 			}
@@ -73,22 +72,22 @@ var _ = Describe("DeltaSnapshotReady around a full snapshot", func() {
 
 	It("reports an outage that begins with the end of a full snapshot within three periods", func() {
 		lastly = -time.Second
-		Expect(changes(0, 30*time.Minute)).To(Equal([]string{"11:55:05 True SnapshotUpToDate", "12:01:05 Unknown Unknown", "12:01:25 False SnapshotOverdue"}))
+		Expect(changes(0, 30*time.Minute)).To(Equal([]string{"11:55:05 True BackupSucceeded", "12:01:05 Unknown Unknown", "12:01:25 False DeltaSnapshotOverdue"}))
 	})
 
 	It("reports an outage that begins before a full snapshot is due, which is then never taken", func() {
 		lastly, took = -10*time.Second, 0
-		Expect(changes(0, 30*time.Minute)).To(Equal([]string{"11:55:05 True SnapshotUpToDate", "12:01:10 False SnapshotOverdue"}))
+		Expect(changes(0, 30*time.Minute)).To(Equal([]string{"11:55:05 True BackupSucceeded", "12:01:10 False DeltaSnapshotOverdue"}))
 	})
 
 	It("reports nothing while a full snapshot takes long, as the one before did, and just after it", func() {
 		previous, took = 8*time.Minute, 9*time.Minute
-		Expect(changes(0, 30*time.Minute)).To(Equal([]string{"11:55:05 True SnapshotUpToDate"}))
+		Expect(changes(0, 30*time.Minute)).To(Equal([]string{"11:55:05 True BackupSucceeded"}))
 	})
 
 	It("reports an outage that begins with the end of a full snapshot that takes long", func() {
 		previous, took, lastly = 8*time.Minute, 9*time.Minute, 0
-		Expect(changes(0, 30*time.Minute)).To(Equal([]string{"11:55:05 True SnapshotUpToDate", "12:10:00 Unknown Unknown", "12:10:20 False SnapshotOverdue"}))
+		Expect(changes(0, 30*time.Minute)).To(Equal([]string{"11:55:05 True BackupSucceeded", "12:10:00 Unknown Unknown", "12:10:20 False DeltaSnapshotOverdue"}))
 	})
 
 	It("allows a full snapshot as much time as it may take where it is not known how long the one before took", func() {
@@ -96,17 +95,17 @@ var _ = Describe("DeltaSnapshotReady around a full snapshot", func() {
 		in.Observation.FullSnapshotLease.RenewTime = noon.Add(-time.Hour)
 		in.Now = noon.Add(9 * time.Minute)
 		in.Observation.DeltaSnapshotLease.RenewTime = noon.Add(-10 * time.Second)
-		Expect(statusAndReason(conditions.DeltaSnapshotReady(in))).To(Equal("True SnapshotUpToDate"))
+		Expect(statusAndReason(conditions.DeltaSnapshot(in))).To(Equal("True BackupSucceeded"))
 		in.Now = noon.Add(11 * time.Minute)
-		Expect(statusAndReason(conditions.DeltaSnapshotReady(in))).To(Equal("False SnapshotOverdue"))
+		Expect(statusAndReason(conditions.DeltaSnapshot(in))).To(Equal("False DeltaSnapshotOverdue"))
 	})
 
 	It("counts a full snapshot that was recorded while no operator ran as ended when it is observed", func() {
 		lastly = -time.Second
-		Expect(changes(5*time.Minute, 30*time.Minute)).To(Equal([]string{"11:55:05 True SnapshotUpToDate", "12:06:00 Unknown Unknown", "12:06:20 False SnapshotOverdue"}))
+		Expect(changes(5*time.Minute, 30*time.Minute)).To(Equal([]string{"11:55:05 True BackupSucceeded", "12:06:00 Unknown Unknown", "12:06:20 False DeltaSnapshotOverdue"}))
 	})
 
-	// FullSnapshotReady names the snapshot in other words as soon as the next one is due and may have been taken.
+	// The condition names the snapshot in other words as soon as the next one is due and may have been taken.
 	DescribeTable("reports an outage only once, although the message about the full snapshot changes meanwhile",
 		func(changeMembers func(now time.Time)) {
 			in = healthy(func(in *conditions.Input) { in.Etcd.Spec.Backup.FullSnapshotSchedule = new("*/15 * * * *") })
@@ -117,15 +116,15 @@ var _ = Describe("DeltaSnapshotReady around a full snapshot", func() {
 			for now := noon.Add(2 * time.Second); now.Before(noon.Add(time.Hour)); now = now.Add(5 * time.Second) {
 				in.Now = now
 				changeMembers(now)
+				reported := statusAndReason(conditions.DeltaSnapshot(in))
+				full[conditions.FullSnapshot(in).Message] = true
 				conditions.ForCare(in, &in.Etcd.Status)
-				reported := statusAndReason(conditions.Find(in.Etcd.Status.Conditions, druidv1alpha1.ConditionTypeDeltaSnapshotReady))
 				if len(said) == 0 || said[len(said)-1][9:] != reported {
 					said = append(said, now.Format("15:04:05 ")+reported)
 				}
-				full[conditions.Find(in.Etcd.Status.Conditions, druidv1alpha1.ConditionTypeFullSnapshotReady).Message] = true
 			}
 			Expect(len(full)).To(BeNumerically(">", 1), "messages about the full snapshot")
-			Expect(said).To(Equal([]string{"12:00:02 True SnapshotUpToDate", "12:10:22 Unknown Unknown", "12:16:07 False SnapshotOverdue"}))
+			Expect(said).To(Equal([]string{"12:00:02 True BackupSucceeded", "12:10:22 Unknown Unknown", "12:16:07 False DeltaSnapshotOverdue"}))
 		},
 		Entry("since nothing was written", func(time.Time) {}),
 		Entry("since it is overdue", func(time.Time) { in.Observation.Etcd.Members[0].Revision = 101 }),
@@ -138,6 +137,6 @@ var _ = Describe("DeltaSnapshotReady around a full snapshot", func() {
 
 	It("counts it as ended no later than it may have taken", func() {
 		lastly = -time.Second
-		Expect(changes(20*time.Minute, 30*time.Minute)).To(Equal([]string{"11:55:05 True SnapshotUpToDate", "12:20:00 False SnapshotOverdue"}))
+		Expect(changes(20*time.Minute, 30*time.Minute)).To(Equal([]string{"11:55:05 True BackupSucceeded", "12:20:00 False DeltaSnapshotOverdue"}))
 	})
 })

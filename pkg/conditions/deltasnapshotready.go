@@ -22,40 +22,37 @@ const deltaSlack = 15 * time.Second
 // deltaMessagePeriod is the shortest time between two changes of the message about the latest delta snapshot.
 const deltaMessagePeriod = 5 * time.Minute
 
-// DeltaSnapshotReady is True if the sidecar recorded a delta snapshot within two periods, and False if it recorded none within
-// three. It is Unknown in between, and while a new pod may still restore. The periods restart at the end of a full snapshot,
-// because the sidecar takes no delta snapshots during a full one. It is also False if the store has revisions that were lost. Nil: no backup store is configured.
-func DeltaSnapshotReady(in Input) *druidv1alpha1.Condition {
-	const conditionType = druidv1alpha1.ConditionTypeDeltaSnapshotReady
-	if !helper.IsStoreConfigured(in.Etcd) {
-		return nil
-	}
+// DeltaSnapshot is the part of the condition BackupReady about delta snapshots. It is True if the sidecar recorded one within two periods, and False
+// if it recorded none within three. It is Unknown in between, and while a new pod may still restore. The periods restart at the end of a full snapshot,
+// because the sidecar takes no delta snapshots during a full one. It is also False if the store has revisions that were lost. A backup store must be
+// configured.
+func DeltaSnapshot(in Input) *druidv1alpha1.Condition {
 	period := helper.DeltaSnapshotPeriod(in.Etcd)
 	if !helper.TakesDeltaSnapshots(in.Etcd) {
-		return condition(conditionType, druidv1alpha1.ConditionTrue, druidv1alpha1.ReasonDeltaSnapshotsDisabled, "spec.backup.deltaSnapshotPeriod disables delta snapshots")
+		return backupPart(druidv1alpha1.ConditionTrue, druidv1alpha1.ReasonBackupSucceeded, "spec.backup.deltaSnapshotPeriod disables delta snapshots")
 	}
-	if missing := in.withoutLease(conditionType, in.Observation.DeltaSnapshotLease); missing != nil {
+	if missing := in.withoutLease(druidv1alpha1.ReasonDeltaSnapshotOverdue, in.Observation.DeltaSnapshotLease); missing != nil {
 		return missing
 	}
 	lease := in.Observation.DeltaSnapshotLease
 	if lost := in.lostRevisionInStore(lease); lost != "" {
-		return condition(conditionType, druidv1alpha1.ConditionFalse, druidv1alpha1.ReasonLostRevisionInStore, lost)
+		return backupPart(druidv1alpha1.ConditionFalse, druidv1alpha1.ReasonLostRevisionInStore, lost)
 	}
 	since := latest(lease.RenewTime, lease.CreationTime)
 	switch {
 	case !lease.RenewTime.IsZero() && in.isWithin(lease.RenewTime, 2*period+deltaSlack):
-		return condition(conditionType, druidv1alpha1.ConditionTrue, druidv1alpha1.ReasonSnapshotUpToDate, in.deltaMessage(lease, period))
+		return backupPart(druidv1alpha1.ConditionTrue, druidv1alpha1.ReasonBackupSucceeded, in.deltaMessage(lease, period))
 	case lease.RenewTime.IsZero() && (in.isStarting() || in.isWithin(since, 3*period+deltaSlack)):
-		return condition(conditionType, druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonWaitingForFirstSnapshot, "Waiting for the first delta snapshot")
+		return backupPart(druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonWaitingForFirstSnapshot, "Waiting for the first delta snapshot")
 	case in.isStarting() || in.isWithin(since, 3*period+deltaSlack):
-		return condition(conditionType, druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonUnknown, "A delta snapshot is late: "+newestSnapshot(lease)+nextDelta(lease, period))
+		return backupPart(druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonUnknown, "A delta snapshot is late: "+newestSnapshot(lease)+nextDelta(lease, period))
 	default:
-		return condition(conditionType, druidv1alpha1.ConditionFalse, druidv1alpha1.ReasonSnapshotOverdue,
+		return backupPart(druidv1alpha1.ConditionFalse, druidv1alpha1.ReasonDeltaSnapshotOverdue,
 			fmt.Sprintf("A delta snapshot is due every %s; %s%s", period, newestSnapshot(lease), nextDelta(lease, period)))
 	}
 }
 
-// DeltaSnapshotLateAt returns when DeltaSnapshotReady changes at the earliest if the sidecar records no other delta snapshot. Zero: it does not change.
+// DeltaSnapshotLateAt returns when the condition BackupReady changes at the earliest if the sidecar records no other delta snapshot. Zero: it does not change.
 func DeltaSnapshotLateAt(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) time.Time {
 	lease, period := o.DeltaSnapshotLease, helper.DeltaSnapshotPeriod(etcd)
 	switch {
@@ -78,9 +75,8 @@ func (in Input) lostRevisionInStore(lease etcdcluster.Lease) string {
 	}
 	message := fmt.Sprintf("The store has snapshots up to revision %s, which no member has. A restore would use them, and would lose all writes since the rollback. "+
 		"Move the snapshots with the lost revisions out of the store, and delete Lease %s", lease.Holder, lease.Name)
-	before := Find(in.Etcd.Status.Conditions, druidv1alpha1.ConditionTypeDeltaSnapshotReady)
 	isRecent := in.Now.Sub(lease.RenewTime) < evidence.MaxClockSkew // the members may have been read before
-	if isRecent && (before == nil || before.Message != message) {
+	if isRecent && !strings.Contains(in.reportedBackup(), message) {
 		return ""
 	}
 
@@ -94,11 +90,12 @@ func (in Input) deltaMessage(lease etcdcluster.Lease, period time.Duration) stri
 	if lease.Holder == "" || lease.Holder == "0" {
 		return "Nothing was written that the full snapshot does not hold, so that no delta snapshot was needed yet"
 	}
-	newest := fmt.Sprintf("The newest delta snapshot, up to revision %s, was recorded at ", lease.Holder)
-	if before := Find(in.Etcd.Status.Conditions, druidv1alpha1.ConditionTypeDeltaSnapshotReady); before != nil && before.Reason == druidv1alpha1.ReasonSnapshotUpToDate {
-		isRecent := in.Now.Sub(before.LastUpdateTime.Time) < deltaMessagePeriod && strings.HasPrefix(before.Message, "The newest delta snapshot, ")
-		if isRecent || strings.HasPrefix(before.Message, newest) {
-			return before.Message
+	const begin, recorded = "The newest delta snapshot, up to revision ", ", was recorded at "
+	newest := begin + lease.Holder + recorded
+	if _, rest, found := strings.Cut(in.reportedBackup(), begin); found { // it ends the message
+		before := begin + rest
+		if strings.HasPrefix(before, newest) || in.Now.Sub(timeAfter(before, recorded)) < deltaMessagePeriod {
+			return before
 		}
 	}
 
@@ -161,26 +158,18 @@ func (in Input) fullSnapshotAllowance() time.Duration {
 	return min(2*max(took, 0)+time.Minute, in.fullSnapshotGrace())
 }
 
-// wasFullSnapshotReported is true if the condition FullSnapshotReady reported the newest full snapshot, and now reports that
-// the next one was not taken. The time of the first observation is then unknown. It was before the next snapshot was due.
+// wasFullSnapshotReported is true if the condition BackupReady reported the newest full snapshot, and now reports that the
+// next one was not taken. The time of the first observation is then unknown. It was before the next snapshot was due.
 func (in Input) wasFullSnapshotReported() bool {
-	before := Find(in.Etcd.Status.Conditions, druidv1alpha1.ConditionTypeFullSnapshotReady)
-	if before == nil {
-		return false
-	}
+	before := in.reportedBackup()
 	began := in.Observation.FullSnapshotLease.RenewTime
-	isLater := strings.HasPrefix(before.Message, nothingHadChangedPrefix) && in.Now.Sub(began) > in.fullSnapshotGrace()
+	isLater := strings.HasPrefix(before, nothingHadChangedPrefix) && in.Now.Sub(began) > in.fullSnapshotGrace()
 
-	return isLater || strings.Contains(before.Message, " of "+stamp(began))
+	return isLater || strings.Contains(before, " of "+stamp(began))
 }
 
 // fullSnapshotObserved returns the time at which the operator first observed the newest full snapshot, according to the
-// condition FullSnapshotReady. Zero: the condition does not report that snapshot.
+// condition BackupReady. Zero: the condition does not report that.
 func (in Input) fullSnapshotObserved() time.Time {
-	before := Find(in.Etcd.Status.Conditions, druidv1alpha1.ConditionTypeFullSnapshotReady)
-	if before == nil || !strings.HasPrefix(before.Message, newestFull(in.Observation.FullSnapshotLease)) {
-		return time.Time{}
-	}
-
-	return before.LastUpdateTime.Time
+	return timeAfter(in.reportedBackup(), newestFull(in.Observation.FullSnapshotLease)+observedAt)
 }

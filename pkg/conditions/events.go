@@ -27,7 +27,7 @@ func ShouldEmitEvent(before, now *druidv1alpha1.Condition) bool {
 // normalAtFirst are the types that change from Unknown to a normal status for every new Etcd, or when members start and stop.
 var normalAtFirst = []druidv1alpha1.ConditionType{
 	druidv1alpha1.ConditionTypeAllMembersUpdated, druidv1alpha1.ConditionTypeBackupReady, druidv1alpha1.ConditionTypeClusterIDMismatch,
-	druidv1alpha1.ConditionTypeDataVolumesReady, druidv1alpha1.ConditionTypeDeltaSnapshotReady, druidv1alpha1.ConditionTypeFullSnapshotReady,
+	druidv1alpha1.ConditionTypeDataVolumesReady,
 }
 
 // IsAbnormal is true for a condition that reports a problem.

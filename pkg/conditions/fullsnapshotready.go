@@ -18,16 +18,12 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
-// FullSnapshotReady is True if a full snapshot was taken after the schedule was last due, or if there was no new revision at
-// that time. A due snapshot may take as long as its time limit, so that the condition does not change around each snapshot.
+// FullSnapshot is the part of the condition BackupReady about full snapshots. It is True if one was taken after the schedule was last due, or if
+// there was no new revision at that time. A due snapshot may take as long as its time limit, so that the condition does not change around each snapshot.
 // A snapshot from before the Lease was recreated does not count. It is False if no member has the revision of the newest snapshot.
-// Nil: no backup store is configured.
-func FullSnapshotReady(in Input) *druidv1alpha1.Condition {
-	const conditionType = druidv1alpha1.ConditionTypeFullSnapshotReady
-	if !helper.IsStoreConfigured(in.Etcd) {
-		return nil
-	}
-	if missing := in.withoutLease(conditionType, in.Observation.FullSnapshotLease); missing != nil {
+// A backup store must be configured.
+func FullSnapshot(in Input) *druidv1alpha1.Condition {
+	if missing := in.withoutLease(druidv1alpha1.ReasonFullSnapshotOverdue, in.Observation.FullSnapshotLease); missing != nil {
 		return missing
 	}
 	lease, waits, newest := in.Observation.FullSnapshotLease, "Waiting for the first full snapshot", newestSnapshot(in.Observation.FullSnapshotLease)
@@ -37,19 +33,19 @@ func FullSnapshotReady(in Input) *druidv1alpha1.Condition {
 	}
 	due, fired, err := schedule.Last(helper.FullSnapshotSchedule(in.Etcd), in.Now.Add(-in.fullSnapshotGrace()))
 	if err != nil {
-		return condition(conditionType, druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonUnknown, "spec.backup.fullSnapshotSchedule: "+err.Error())
+		return backupPart(druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonUnknown, "spec.backup.fullSnapshotSchedule: "+err.Error())
 	}
 	if recorded := in.recordedFull(lease, due, fired); recorded != nil {
 		return recorded
 	}
 	switch {
 	case in.isStarting():
-		return condition(conditionType, druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonWaitingForFirstSnapshot,
+		return backupPart(druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonWaitingForFirstSnapshot,
 			"Waiting for the first full snapshot of "+in.firstSnapshotOf()+"; "+newest)
 	case lease.RenewTime.IsZero() && (!fired || !lease.CreationTime.Before(due)):
-		return condition(conditionType, druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonWaitingForFirstSnapshot, waits)
+		return backupPart(druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonWaitingForFirstSnapshot, waits)
 	default:
-		return condition(conditionType, druidv1alpha1.ConditionFalse, druidv1alpha1.ReasonSnapshotOverdue,
+		return backupPart(druidv1alpha1.ConditionFalse, druidv1alpha1.ReasonFullSnapshotOverdue,
 			fmt.Sprintf("A full snapshot was due at %s; %s%s%s", stamp(due), newest, in.lostRevision(lease), in.nextFull(due)))
 	}
 }
@@ -63,11 +59,11 @@ func (in Input) recordedFull(lease etcdcluster.Lease, due time.Time, fired bool)
 	isInTime := !fired || !lease.RenewTime.Before(due)
 	switch {
 	case isInTime && in.isAhead(lease) && in.Now.Sub(lease.RenewTime) >= evidence.MaxClockSkew: // else the members may have been read before
-		return condition(druidv1alpha1.ConditionTypeFullSnapshotReady, druidv1alpha1.ConditionFalse, druidv1alpha1.ReasonLostRevisionInStore,
-			newestFull(lease)+in.lostRevision(lease)+"; follow the runbook of alert EtcdRevisionRolledBack")
+		return backupPart(druidv1alpha1.ConditionFalse, druidv1alpha1.ReasonLostRevisionInStore,
+			in.observedFull(lease)+in.lostRevision(lease)+"; follow the runbook of alert EtcdRevisionRolledBack")
 	case isInTime:
-		return condition(druidv1alpha1.ConditionTypeFullSnapshotReady, druidv1alpha1.ConditionTrue, druidv1alpha1.ReasonSnapshotUpToDate,
-			newestFull(lease)+in.nextFull(lease.RenewTime))
+		return backupPart(druidv1alpha1.ConditionTrue, druidv1alpha1.ReasonBackupSucceeded,
+			in.observedFull(lease)+in.nextFull(lease.RenewTime))
 	case in.isUnchangedSince(lease):
 		return nothingToSnapshot(nothingChanged(lease))
 	case in.wasUnchangedAt(lease, due) && !in.isAhead(lease):
@@ -83,38 +79,38 @@ func (in Input) fullSnapshotGrace() time.Duration {
 }
 
 // withoutLease returns the condition of a snapshot whose Lease cannot be read, does not exist, or records snapshots of another
-// store. Snapshots from before a change of the endpoint do not count either. Nil: the Lease is valid.
-func (in Input) withoutLease(conditionType druidv1alpha1.ConditionType, lease etcdcluster.Lease) *druidv1alpha1.Condition {
+// store. Snapshots from before a change of the endpoint do not count either. overdue is the reason if none is recorded in time. Nil: the Lease is
+// valid.
+func (in Input) withoutLease(overdue string, lease etcdcluster.Lease) *druidv1alpha1.Condition {
 	if failure := in.Observation.Failure(etcdcluster.SectionLeases); failure != "" {
-		return condition(conditionType, druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonUnableToFetchLease, failure)
+		return backupPart(druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonUnableToFetchLease, failure)
 	}
 	if !lease.Exists {
-		return condition(conditionType, druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonWaitingForFirstSnapshot,
+		return backupPart(druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonWaitingForFirstSnapshot,
 			"The Lease in which the sidecar records its snapshots does not exist yet")
 	}
 	if in.Observation.IsElsewhere(lease) {
-		return in.withSnapshotsElsewhere(conditionType, lease)
+		return in.withSnapshotsElsewhere(overdue, lease)
 	}
 	if store := in.Observation.State.Store; store != nil && store.AwaitsSnapshot() && !lease.RenewTime.IsZero() {
-		return in.awaitingSnapshot(conditionType, *store)
+		return in.awaitingSnapshot(overdue, *store)
 	}
 
 	return nil
 }
 
 // withSnapshotsElsewhere returns the condition of a snapshot that is recorded in another store. No object has the time of a change of the
-// container. Therefore the time counts from the first condition with this message.
-func (in Input) withSnapshotsElsewhere(conditionType druidv1alpha1.ConditionType, lease etcdcluster.Lease) *druidv1alpha1.Condition {
+// container. Therefore the message contains when it was first observed.
+func (in Input) withSnapshotsElsewhere(reason string, lease etcdcluster.Lease) *druidv1alpha1.Condition {
 	location := in.Observation.StoreLocation
-	waiting := fmt.Sprintf("Waiting for all members to use %s; the recorded snapshots are in %s", location, lease.Store)
+	waiting := fmt.Sprintf("Waiting for all members to use %s; the recorded snapshots are in %s; observed since ", location, lease.Store)
 	overdue := fmt.Sprintf("No snapshot was recorded in %s within %s; the recorded snapshots are in %s", location, in.storeChangePeriod(), lease.Store)
-	before, isOverdue := Find(in.Etcd.Status.Conditions, conditionType), false
-	if before != nil {
-		isWaiting := before.Message == waiting && in.Now.Sub(before.LastUpdateTime.Time) > in.storeChangePeriod()
-		isOverdue = isWaiting || strings.HasPrefix(before.Message, overdue)
+	since := timeAfter(in.reportedBackup(), waiting)
+	if since.IsZero() {
+		since = in.Now
 	}
-	if !isOverdue {
-		return condition(conditionType, druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonWaitingForFirstSnapshot, waiting)
+	if in.Now.Sub(since) <= in.storeChangePeriod() && !strings.Contains(in.reportedBackup(), overdue) {
+		return backupPart(druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonWaitingForFirstSnapshot, waiting+stamp(since))
 	}
 	var others []string
 	for _, pod := range in.Observation.Pods {
@@ -126,23 +122,23 @@ func (in Input) withSnapshotsElsewhere(conditionType druidv1alpha1.ConditionType
 		overdue += "; these pods have another store than the StatefulSet: " + strings.Join(others, ", ")
 	}
 
-	return condition(conditionType, druidv1alpha1.ConditionFalse, druidv1alpha1.ReasonSnapshotOverdue, overdue)
+	return backupPart(druidv1alpha1.ConditionFalse, reason, overdue)
 }
 
 // awaitingSnapshot returns the condition of a snapshot while none was recorded since the endpoint or the account of the store changed. A new pod
 // may still take its first one. Without pods there is nothing to be stored.
-func (in Input) awaitingSnapshot(conditionType druidv1alpha1.ConditionType, store state.Store) *druidv1alpha1.Condition {
+func (in Input) awaitingSnapshot(overdue string, store state.Store) *druidv1alpha1.Condition {
 	status, reason, start := druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonWaitingForFirstSnapshot, "Waiting for a full snapshot"
 	until := latest(store.ChangedAt.Add(in.storeChangePeriod()), in.newestPod().Add(in.fullSnapshotGrace()))
 	if isStopped := len(in.Observation.Pods) == 0 && helper.ManagesPods(in.Etcd); !isStopped && in.Now.After(until) {
-		status, reason, start = druidv1alpha1.ConditionFalse, druidv1alpha1.ReasonSnapshotOverdue, "No full snapshot was recorded"
+		status, reason, start = druidv1alpha1.ConditionFalse, overdue, "No full snapshot was recorded"
 	}
 	message := fmt.Sprintf("%s in %s since its endpoint or account changed at %s; earlier snapshots may lack writes", start, store, stamp(store.ChangedAt))
 	if pods := etcdcluster.PodsWithFormerEndpoint(&store, in.Observation.Pods); len(pods) > 0 {
 		message += "; delete these pods one at a time while all members are healthy, because their sidecars read the endpoint of the store only when they start: " + strings.Join(pods, ", ")
 	}
 
-	return condition(conditionType, status, reason, message)
+	return backupPart(status, reason, message)
 }
 
 // storeChangePeriod is the time after which a full snapshot is in a changed store.
@@ -195,6 +191,18 @@ func newestFull(lease etcdcluster.Lease) string {
 	return "The newest full snapshot is of " + stamp(lease.RenewTime)
 }
 
+const observedAt = ", observed at "
+
+// observedFull is newestFull with the time at which the operator first observed the snapshot.
+func (in Input) observedFull(lease etcdcluster.Lease) string {
+	observed := in.fullSnapshotObserved()
+	if observed.IsZero() {
+		observed = in.Now
+	}
+
+	return newestFull(lease) + observedAt + stamp(observed)
+}
+
 // nextFull returns the time at which the first full snapshot after the given time is due, as the end of a message. Callers pass
 // the time of the last snapshot, so that the message changes only with a new snapshot. Empty: no snapshot is due.
 func (in Input) nextFull(after time.Time) string {
@@ -219,15 +227,15 @@ func nothingHadChanged(due time.Time) string {
 }
 
 func nothingToSnapshot(message string) *druidv1alpha1.Condition {
-	return condition(druidv1alpha1.ConditionTypeFullSnapshotReady, druidv1alpha1.ConditionTrue, druidv1alpha1.ReasonNothingToSnapshot, message)
+	return backupPart(druidv1alpha1.ConditionTrue, druidv1alpha1.ReasonBackupSucceeded, message)
 }
 
 // wasUnchangedAt is true if the previous message reported that no full snapshot was needed when it was due. The sidecar then
 // takes none before the next one is due. Only the previous message has that information.
 func (in Input) wasUnchangedAt(lease etcdcluster.Lease, due time.Time) bool {
-	before := Find(in.Etcd.Status.Conditions, druidv1alpha1.ConditionTypeFullSnapshotReady)
+	before := in.reportedBackup()
 
-	return before != nil && (before.Message == nothingChanged(lease) || before.Message == nothingHadChanged(due))
+	return strings.HasPrefix(before, nothingChanged(lease)) || strings.HasPrefix(before, nothingHadChanged(due))
 }
 
 // isStarting is true while no pod exists, and while a new pod may still restore or take its first full snapshot. It is false

@@ -218,18 +218,18 @@ func joining(in *conditions.Input) {
 	}
 }
 
-var _ = DescribeTable("SecretsAvailable",
+var _ = DescribeTable("SecretsValid",
 	func(change func(*conditions.Input), expected, message string) {
-		condition := conditions.SecretsAvailable(healthy(change))
+		condition := conditions.SecretsValid(healthy(change))
 		Expect(statusAndReason(condition)).To(Equal(expected))
 		Expect(condition.Message).To(Equal(message))
 	},
-	Entry("reports plaintext client traffic", func(*conditions.Input) {}, "True SecretsAvailable",
+	Entry("reports plaintext client traffic", func(*conditions.Input) {}, "True SecretsValid",
 		"Every Secret that pods need exists; clients are served plaintext, since no certificates are named or issued: set spec.etcd.enableTLS to true to have them issued"),
-	Entry("reports plaintext client traffic that the spec requests", func(in *conditions.Input) { in.Etcd.Spec.Etcd.EnableTLS = new(false) }, "True SecretsAvailable",
+	Entry("reports plaintext client traffic that the spec requests", func(in *conditions.Input) { in.Etcd.Spec.Etcd.EnableTLS = new(false) }, "True SecretsValid",
 		"Every Secret that pods need exists; clients are served plaintext, since spec.etcd.enableTLS is false"),
-	Entry("does not mention plaintext with TLS", func(in *conditions.Input) { in.Observation.StatefulSet.TLS.ClientCA = "ca" }, "True SecretsAvailable",
-		"Every Secret that pods need exists"),
+	Entry("does not mention plaintext with TLS", all(encrypted(-day, 365*day), func(in *conditions.Input) { in.Observation.Secrets = in.Observation.Secrets[:2] }), "True SecretsValid",
+		"Every Secret that pods need exists. The first to expire is tls.crt of Secret server, at 2027-01-01T12:00:00Z"),
 	Entry("names what is missing", func(in *conditions.Input) {
 		in.Observation.Secrets = []etcdcluster.Secret{{Name: "etcd-backup", Uses: []helper.SecretUse{{Field: "spec.backup.store.secretRef"}}}}
 	}, "False SecretsMissing", "Secret etcd-backup, named by spec.backup.store.secretRef, does not exist"),
@@ -238,7 +238,7 @@ var _ = DescribeTable("SecretsAvailable",
 	}, "False SecretsTerminating", "Secret etcd-backup, named by spec.backup.store.secretRef, is being deleted and exists until nothing uses it: create a Secret with the same content and another name, and name it there"),
 	Entry("ignores a Secret that is being deleted and that only old pods mount", func(in *conditions.Input) {
 		in.Observation.Secrets = []etcdcluster.Secret{{Name: "former", Exists: true, Deleting: true}}
-	}, "True SecretsAvailable", "Every Secret that pods need exists; clients are served plaintext, since no certificates are named or issued: set spec.etcd.enableTLS to true to have them issued"),
+	}, "True SecretsValid", "Every Secret that pods need exists; clients are served plaintext, since no certificates are named or issued: set spec.etcd.enableTLS to true to have them issued"),
 	Entry("is unknown if a Secret cannot be read", failing(etcdcluster.SectionSecrets), "Unknown UnableToFetchSecrets", "timeout"),
 )
 

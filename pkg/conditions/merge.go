@@ -7,6 +7,7 @@ package conditions
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -44,6 +45,23 @@ func withTimes(condition druidv1alpha1.Condition, before *druidv1alpha1.Conditio
 	}
 
 	return condition
+}
+
+// combined returns one condition of parts that have its type. The first part that is False decides the status and the reason, else the first that is
+// Unknown, else the first. The message has those of all parts.
+func combined(parts ...*druidv1alpha1.Condition) *druidv1alpha1.Condition {
+	severity := func(part *druidv1alpha1.Condition) int {
+		return slices.Index([]druidv1alpha1.ConditionStatus{druidv1alpha1.ConditionFalse, druidv1alpha1.ConditionUnknown, druidv1alpha1.ConditionTrue}, part.Status)
+	}
+	decisive := slices.MinFunc(parts, func(a, b *druidv1alpha1.Condition) int { return severity(a) - severity(b) })
+	var messages []string
+	for _, part := range parts {
+		if !slices.Contains(messages, part.Message) {
+			messages = append(messages, part.Message)
+		}
+	}
+
+	return condition(decisive.Type, decisive.Status, decisive.Reason, strings.Join(messages, ". "))
 }
 
 // Find returns the condition of the type. Nil: there is none.

@@ -58,13 +58,13 @@ var _ = Describe("ForCare", func() {
 
 	It("writes its conditions and leaves those of others", func() {
 		in := healthy(func(in *conditions.Input) {
-			in.Etcd.Status.Conditions = []druidv1alpha1.Condition{{Type: "AllMembersUpdated", Status: "True"}, {Type: "CertificatesValid", Status: "True"}}
+			in.Etcd.Status.Conditions = []druidv1alpha1.Condition{{Type: "AllMembersUpdated", Status: "True"}}
 			in.Observation.State.RestoreDrill = &state.RestoreDrill{Period: state.Duration(time.Hour), Since: in.Now}
 		})
 		status := in.Etcd.Status.DeepCopy()
 		conditions.ForCare(in, status)
-		Expect(types(*status)).To(Equal([]string{"AllMembersReady", "AllMembersUpdated", "BackupReady", "CertificatesValid", "ClusterIDMismatch",
-			"DataConsistent", "DataVolumesReady", "DatabaseSpaceAvailable", "DeltaSnapshotReady", "FullSnapshotReady", "Ready", "RestoreProven", "SecretsAvailable"}))
+		Expect(types(*status)).To(Equal([]string{"AllMembersReady", "AllMembersUpdated", "BackupReady", "ClusterIDMismatch",
+			"DataConsistent", "DataVolumesReady", "DatabaseSpaceAvailable", "Ready", "RestoreProven", "SecretsValid"}))
 		Expect(status.Members).To(HaveLen(3))
 	})
 

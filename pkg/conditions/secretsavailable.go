@@ -11,10 +11,20 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
 
-// SecretsAvailable is True if every Secret that the spec references for pods exists with its keys, and none is being deleted. Its
+// SecretsValid is True if every Secret that pods need exists, and every certificate in use is valid.
+func SecretsValid(in Input) *druidv1alpha1.Condition {
+	parts := []*druidv1alpha1.Condition{secretsAvailable(in)}
+	if certificates := certificatesValid(in); certificates != nil {
+		parts = append(parts, certificates)
+	}
+
+	return combined(parts...)
+}
+
+// secretsAvailable is True if every Secret that the spec references for pods exists with its keys, and none is being deleted. Its
 // message also reports plaintext client traffic and the reason.
-func SecretsAvailable(in Input) *druidv1alpha1.Condition {
-	const conditionType = druidv1alpha1.ConditionTypeSecretsAvailable
+func secretsAvailable(in Input) *druidv1alpha1.Condition {
+	const conditionType = druidv1alpha1.ConditionTypeSecretsValid
 	if failure := in.Observation.Failure(etcdcluster.SectionSecrets); failure != "" {
 		return condition(conditionType, druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonUnableToFetchSecrets, failure)
 	}
@@ -29,7 +39,7 @@ func SecretsAvailable(in Input) *druidv1alpha1.Condition {
 		message += "; clients are served plaintext, since " + plaintextReason(in.Etcd)
 	}
 
-	return condition(conditionType, druidv1alpha1.ConditionTrue, druidv1alpha1.ReasonSecretsAvailable, message)
+	return condition(conditionType, druidv1alpha1.ConditionTrue, druidv1alpha1.ReasonSecretsValid, message)
 }
 
 func plaintextReason(etcd *druidv1alpha1.Etcd) string {

@@ -16,7 +16,7 @@ import (
 
 // After a rollback, the snapshot Leases record revisions that the cluster has lost. The sidecar leaves a Lease unchanged until its own
 // snapshots have higher revisions. When a user has accepted the rollback, the operator resets these Leases once. If a Lease has such a revision
-// afterwards, the store still has it. The condition DeltaSnapshotReady then requests to move these snapshots out of the store.
+// afterwards, the store still has it. The condition BackupReady then requests to move these snapshots out of the store.
 
 // resetLostSnapshots adds to the plan of a cluster without any other work that a snapshot Lease with a lost revision is reset. Afterwards the
 // operator requests a full snapshot, see WantsSnapshotForLease.

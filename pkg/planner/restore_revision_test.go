@@ -233,9 +233,9 @@ var _ = Describe("Traces of a restore that is verified by its revision", func() 
 		Expect(s.Objects.State.Retained).To(HaveLen(3))
 		s.run()
 		s.expectDone()
-		Expect(s.Released).To(HaveLen(3), "the condition FullSnapshotReady is not True yet")
-		s.inject("the condition FullSnapshotReady becomes True", func() {
-			s.Etcd.Status.Conditions = []druidv1alpha1.Condition{{Type: "FullSnapshotReady", Status: "True"}}
+		Expect(s.Released).To(HaveLen(3), "the condition BackupReady is not True yet")
+		s.inject("the condition BackupReady becomes True", func() {
+			s.Etcd.Status.Conditions = []druidv1alpha1.Condition{{Type: "BackupReady", Status: "True"}}
 		})
 		s.run()
 		s.expectDone()
@@ -397,7 +397,7 @@ var _ = Describe("Traces of a restore that is verified by its revision", func() 
 			record := state.RetainedVolume{Name: "old", UID: "old-uid", Claim: "main-main-0", ClaimUID: "old-claim", ReclaimPolicy: "Delete", At: s.Now().Add(-time.Hour)}
 			volume := etcdcluster.PersistentVolume{Name: "old", Exists: true, UID: "old-uid", ClaimUID: "old-claim", ReclaimPolicy: "Retain", Dynamic: true, RetainedFor: "etcd-uid"}
 			s.Objects.State.Retained = []state.RetainedVolume{record}
-			s.Etcd.Status.Conditions = []druidv1alpha1.Condition{{Type: "FullSnapshotReady", Status: "True"}}
+			s.Etcd.Status.Conditions = []druidv1alpha1.Condition{{Type: "BackupReady", Status: "True"}}
 			change(s, &volume)
 			s.Objects.Volumes = []etcdcluster.PersistentVolume{volume}
 			p := planner.For(s.Etcd, s.Objects, s.Now())

@@ -141,13 +141,13 @@ func isStillRetained(etcd *druidv1alpha1.Etcd, volume etcdcluster.PersistentVolu
 	return isOurs && hasPolicy && volume.ReclaimPolicy == corev1.PersistentVolumeReclaimRetain && (volume.ClaimUID == "" || volume.ClaimUID == record.ClaimUID)
 }
 
-// hasFullSnapshotSince is true if the condition FullSnapshotReady is True, and the newest full snapshot was taken after that time.
+// hasFullSnapshotSince is true if the condition BackupReady is True, and the newest full snapshot was taken after that time.
 func hasFullSnapshotSince(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, since time.Time) bool {
 	if !o.FullSnapshotLease.RenewTime.After(since) || o.IsElsewhere(o.FullSnapshotLease) || evidence.IsRolledBack(etcd, o) {
 		return false
 	}
 
 	return slices.ContainsFunc(etcd.Status.Conditions, func(condition druidv1alpha1.Condition) bool {
-		return condition.Type == druidv1alpha1.ConditionTypeFullSnapshotReady && condition.Status == druidv1alpha1.ConditionTrue
+		return condition.Type == druidv1alpha1.ConditionTypeBackupReady && condition.Status == druidv1alpha1.ConditionTrue
 	})
 }

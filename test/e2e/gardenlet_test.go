@@ -155,7 +155,7 @@ func expectConfigured(ctx context.Context, ns *framework.TestNamespace, etcd *dr
 	GinkgoHelper()
 	ns.EventuallyReady(ctx, etcd)
 	Expect(framework.Condition(etcd, "StoreResolved").Message).To(ContainSubstring(etcd.Spec.Backup.Store.Prefix))
-	Expect(framework.Condition(etcd, "CertificatesValid").Reason).To(BeEquivalentTo("CertificatesValid"))
+	Expect(framework.Condition(etcd, "SecretsValid").Reason).To(BeEquivalentTo("SecretsValid"))
 
 	writeLog := ns.NewWriteLog(etcd)
 	writeLog.Write(ctx, 10)

@@ -114,7 +114,7 @@ var _ = Describe("The operator", Label("long"), Serial, func() {
 			ns.Create(ctx, etcd)
 			ns.Eventually(ctx, etcd, func(g Gomega) {
 				g.Expect(framework.Condition(etcd, "Reconciled").Reason).To(Equal(reason))
-				g.Expect(framework.Condition(etcd, "SecretsAvailable").Status).NotTo(BeEmpty())
+				g.Expect(framework.Condition(etcd, "SecretsValid").Status).NotTo(BeEmpty())
 			})
 		}
 

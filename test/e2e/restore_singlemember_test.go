@@ -41,9 +41,7 @@ var _ = Describe("A single member", func() {
 		Expect(snapshots(ns, "Full-")).NotTo(BeEmpty())
 		Expect(snapshots(ns, "Incr-")).NotTo(BeEmpty())
 		ns.Eventually(ctx, etcd, func(g Gomega) {
-			for _, conditionType := range []druidv1alpha1.ConditionType{"BackupReady", "FullSnapshotReady", "DeltaSnapshotReady"} {
-				g.Expect(framework.Condition(etcd, conditionType)).To(HaveField("Status", BeEquivalentTo("True")))
-			}
+			g.Expect(framework.Condition(etcd, "BackupReady")).To(HaveField("Status", BeEquivalentTo("True")))
 		})
 		stored := writeLog.Written()
 

@@ -61,7 +61,7 @@ var _ = Describe("A backup store", func() {
 		Expect(ns.Client.Patch(ctx, patched, client.MergeFrom(secret))).To(Succeed())
 		moving.Eventually(ctx, main, func(g Gomega) {
 			g.Expect(framework.Condition(main, "StoreResolved")).To(And(HaveField("Status", BeEquivalentTo("True")), HaveField("Message", ContainSubstring(endpoint))))
-			g.Expect(framework.Condition(main, "FullSnapshotReady")).NotTo(HaveField("Status", BeEquivalentTo("True")))
+			g.Expect(framework.Condition(main, "BackupReady")).NotTo(HaveField("Status", BeEquivalentTo("True")))
 		})
 		mainLog.Write(ctx, 20)
 
@@ -97,7 +97,7 @@ var _ = Describe("A backup store", func() {
 		Expect(filepath.Glob(filepath.Join(objectStore.Dir(ctx, "test"), "etcd-test", "v2", "Full-*"))).NotTo(BeEmpty())
 		ns.Eventually(ctx, deprecated, func(g Gomega) {
 			g.Expect(framework.Condition(deprecated, "StoreResolved").Message).To(ContainSubstring("S3 container \"test\""))
-			g.Expect(framework.Condition(deprecated, "FullSnapshotReady").Status).To(BeEquivalentTo("True"))
+			g.Expect(framework.Condition(deprecated, "BackupReady").Status).To(BeEquivalentTo("True"))
 		})
 
 		By("taking a full snapshot at the other endpoint")

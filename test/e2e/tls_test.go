@@ -31,7 +31,7 @@ var _ = Describe("An Etcd with user-provided certificates", func() {
 
 		By("reporting each missing Secret and the field that references it, without creating an object")
 		ns.Eventually(ctx, etcd, func(g Gomega) {
-			condition := framework.Condition(etcd, "SecretsAvailable")
+			condition := framework.Condition(etcd, "SecretsValid")
 			g.Expect(condition.Status).To(BeEquivalentTo("False"))
 			for name, field := range map[string]string{
 				"client-ca": "spec.etcd.clientUrlTls.tlsCASecretRef", "client-server": "spec.etcd.clientUrlTls.serverTLSSecretRef", "client-client": "spec.etcd.clientUrlTls.clientTLSSecretRef",
@@ -50,7 +50,7 @@ var _ = Describe("An Etcd with user-provided certificates", func() {
 			backups.Bundle("backup-ca"), backups.Server("backup-server", framework.ServerNames("main", ns.Name)...), backups.Client("backup-client"),
 		)
 		ns.EventuallyReady(ctx, etcd)
-		Expect(framework.Condition(etcd, "SecretsAvailable").Status).To(BeEquivalentTo("True"))
+		Expect(framework.Condition(etcd, "SecretsValid").Status).To(BeEquivalentTo("True"))
 
 		By("connecting with a client certificate")
 		writeLog := ns.NewWriteLog(etcd)

@@ -62,8 +62,8 @@ func withHealthyDefaults(with []string) []string {
 	all := []string{operatorRuns}
 
 	for _, name := range []string{
-		"Ready", "AllMembersReady", "AllMembersUpdated", "BackupReady", "FullSnapshotReady", "DeltaSnapshotReady", "SecretsAvailable",
-		"StoreResolved", "DataVolumesReady", "CertificatesValid", "LastSnapshotCompactionSucceeded", "RevisionConfirmed", "DataConsistent", "DatabaseSpaceAvailable",
+		"Ready", "AllMembersReady", "AllMembersUpdated", "BackupReady", "SecretsValid",
+		"StoreResolved", "DataVolumesReady", "LastSnapshotCompactionSucceeded", "RevisionConfirmed", "DataConsistent", "DatabaseSpaceAvailable",
 		"RestoreProven",
 	} {
 		if !slices.ContainsFunc(with, func(series string) bool { return strings.Contains(series, fmt.Sprintf("condition=%q", name)) }) {
@@ -226,7 +226,7 @@ var _ = Describe("The alerts", Ordered, ContinueOnFailure, func() {
 			firing: "EtcdCopyBackupsTaskFailed", summary: "Snapshots are not copied by shoot--a/main-copy.",
 		}),
 		Entry("when a Secret is missing", scenario{
-			series: []string{condition("SecretsAvailable", "False", since(10, "1"))}, at: 26 * time.Minute,
+			series: []string{conditionBecause("SecretsValid", "False", "SecretsMissing", since(10, "1"))}, at: 26 * time.Minute,
 			firing: "EtcdSecretsMissing", summary: "Etcd shoot--a/main lacks a Secret, or will lack it.",
 		}),
 		Entry("when a certificate expires within a week", scenario{
@@ -273,7 +273,7 @@ var _ = Describe("The alerts", Ordered, ContinueOnFailure, func() {
 		Entry("for a healthy cluster", nil, 5*time.Hour),
 		Entry("for a cluster that starts within minutes", []string{
 			condition("Ready", "False", "1x3 stale"), condition("AllMembersReady", "False", "1x3 stale"), conditionBecause("Reconciled", "False", "Waiting", "1x3 stale"),
-			condition("SecretsAvailable", "False", "1x3 stale"), condition("StoreResolved", "False", "1x3 stale"),
+			conditionBecause("SecretsValid", "False", "SecretsMissing", "1x3 stale"), condition("StoreResolved", "False", "1x3 stale"),
 		}, time.Hour),
 		Entry("for a hibernated cluster, whose conditions keep their last status", []string{
 			members("0x360"), condition("Ready", "False", "1x360"), condition("AllMembersReady", "Unknown", "1x360"), condition("BackupReady", "False", "1x360"),

@@ -27,7 +27,7 @@ const dashboardSeries = `
   etcd_druid_members_ready{etcd_namespace="demo", etcd="main"} 2x120
   etcd_druid_condition{etcd_namespace="demo", etcd="main", condition="Ready", status="False", reason="QuorumLost"} 1x120
   etcd_druid_condition{etcd_namespace="demo", etcd="main", condition="AllMembersReady", status="False", reason="NotAllMembersReady"} 1x120
-  etcd_druid_condition{etcd_namespace="demo", etcd="main", condition="BackupReady", status="False", reason="BackupFailed"} 1x120
+  etcd_druid_condition{etcd_namespace="demo", etcd="main", condition="BackupReady", status="False", reason="DeltaSnapshotOverdue"} 1x120
   etcd_druid_condition{etcd_namespace="demo", etcd="main", condition="Reconciled", status="False", reason="Waiting"} 1x120
   etcd_druid_operation{etcd_namespace="demo", etcd="main", type="Reconcile", state="Error"} 1x120
   etcd_druid_certificate_expiration_timestamp_seconds{etcd_namespace="demo", etcd="main", secret="main-server", key="tls.crt"} 90000x120

@@ -114,6 +114,9 @@ type Backups struct {
 	// Full and Delta are the newest of each kind.
 	Full  Snapshot `json:"full"`
 	Delta Snapshot `json:"delta"`
+	// State is the condition about them: True, False or Unknown, with its message.
+	State   string `json:"state"`
+	Message string `json:"message,omitempty"`
 }
 
 // Snapshot is the newest of its kind.
@@ -122,9 +125,6 @@ type Snapshot struct {
 	Time time.Time `json:"time,omitzero"`
 	// Revision that it reaches to. Empty: not known.
 	Revision string `json:"revision,omitempty"`
-	// State is the condition about it: True, False or Unknown, with its message.
-	State   string `json:"state"`
-	Message string `json:"message,omitempty"`
 }
 
 // Certificate is a certificate in use.
@@ -308,20 +308,18 @@ func backupsOf(facts Facts) *Backups {
 	if store == nil {
 		return nil
 	}
-	backups := &Backups{Prefix: store.Prefix, Container: ptr.Deref(store.Container, ""), Provider: string(ptr.Deref(store.Provider, ""))}
-	backups.Full = snapshotOf(facts, facts.Observation.FullSnapshotLease, druidv1alpha1.ConditionTypeFullSnapshotReady)
-	backups.Delta = snapshotOf(facts, facts.Observation.DeltaSnapshotLease, druidv1alpha1.ConditionTypeDeltaSnapshotReady)
-
-	return backups
-}
-
-func snapshotOf(facts Facts, lease etcdcluster.Lease, conditionType druidv1alpha1.ConditionType) Snapshot {
-	snapshot := Snapshot{Time: lease.RenewTime, Revision: lease.Holder, State: string(druidv1alpha1.ConditionUnknown)}
-	if condition := conditions.Find(facts.Etcd.Status.Conditions, conditionType); condition != nil {
-		snapshot.State, snapshot.Message = string(condition.Status), condition.Message
+	o := facts.Observation
+	backups := &Backups{
+		Prefix: store.Prefix, Container: ptr.Deref(store.Container, ""), Provider: string(ptr.Deref(store.Provider, "")),
+		Full:  Snapshot{Time: o.FullSnapshotLease.RenewTime, Revision: o.FullSnapshotLease.Holder},
+		Delta: Snapshot{Time: o.DeltaSnapshotLease.RenewTime, Revision: o.DeltaSnapshotLease.Holder},
+		State: string(druidv1alpha1.ConditionUnknown),
+	}
+	if condition := conditions.Find(facts.Etcd.Status.Conditions, druidv1alpha1.ConditionTypeBackupReady); condition != nil {
+		backups.State, backups.Message = string(condition.Status), condition.Message
 	}
 
-	return snapshot
+	return backups
 }
 
 func membersOf(facts Facts) []Member {

@@ -151,6 +151,9 @@ func (p *page) backups(s Status) {
 	}
 	p.line("BACKUPS", "full   %s", p.snapshot(s.Backups.Full))
 	p.line("", "delta  %s", p.snapshot(s.Backups.Delta))
+	if s.Backups.Message != "" && (s.Backups.State != "True" || p.wide) {
+		p.line("", "%s", s.Backups.Message)
+	}
 	if p.wide {
 		p.line("", "store  %s, container %s, prefix %s", or(s.Backups.Provider), or(s.Backups.Container), or(s.Backups.Prefix))
 	}
@@ -158,14 +161,10 @@ func (p *page) backups(s Status) {
 
 func (p *page) snapshot(snapshot Snapshot) string {
 	if snapshot.Time.IsZero() {
-		return "none yet. " + snapshot.Message
-	}
-	text := fmt.Sprintf("%s ago, up to revision %s", duration.HumanDuration(p.now.Sub(snapshot.Time)), or(snapshot.Revision))
-	if snapshot.State != "True" || p.wide {
-		text += ". " + snapshot.Message
+		return "none yet"
 	}
 
-	return text
+	return fmt.Sprintf("%s ago, up to revision %s", duration.HumanDuration(p.now.Sub(snapshot.Time)), or(snapshot.Revision))
 }
 
 func (p *page) certificates(s Status) {
@@ -195,7 +194,7 @@ func (p *page) conditions(s Status) {
 	var fine []string
 	for _, condition := range s.Conditions {
 		switch {
-		case !p.wide && s.Backups != nil && shownWithBackups[condition.Type]:
+		case !p.wide && s.Backups != nil && condition.Type == "BackupReady": // it is with the snapshots
 		case p.wide || condition.Warning || condition.Status == "Unknown":
 			p.line(mark(condition), "%s=%s (%s) for %s: %s", condition.Type, condition.Status, condition.Reason, p.age(condition.Since), condition.Message)
 		case condition.Type != "Reconciled":
@@ -206,9 +205,6 @@ func (p *page) conditions(s Status) {
 		p.line("OK", "%s", strings.Join(fine, ", "))
 	}
 }
-
-// shownWithBackups are the conditions whose messages are in the lines of the snapshots.
-var shownWithBackups = map[string]bool{"BackupReady": true, "FullSnapshotReady": true, "DeltaSnapshotReady": true}
 
 func mark(condition Condition) string {
 	switch {

@@ -208,15 +208,14 @@ func (r *Reconciler) observationDueAt(etcd *druidv1alpha1.Etcd, o etcdcluster.Ob
 	return due
 }
 
-// isHealthy is true if all members exist, and no condition of this controller reports a problem or is unknown. Conditions that wait for a first snapshot may
-// be unknown: its Lease has an event.
+// isHealthy is true if all members exist, and no condition of this controller reports a problem or is unknown. BackupReady may be unknown: the Leases of
+// snapshots have events.
 func isHealthy(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) bool {
 	members := int(etcd.Spec.Replicas)
 	isProblem := func(c druidv1alpha1.Condition) bool {
 		isUnknown := c.Status != druidv1alpha1.ConditionTrue && c.Status != druidv1alpha1.ConditionFalse
-		isWaiting := c.Type == druidv1alpha1.ConditionTypeBackupReady || c.Reason == druidv1alpha1.ReasonWaitingForFirstSnapshot
 
-		return slices.Contains(conditions.CareTypes(), c.Type) && (conditions.IsAbnormal(&c) || isUnknown && !isWaiting)
+		return slices.Contains(conditions.CareTypes(), c.Type) && (conditions.IsAbnormal(&c) || isUnknown && c.Type != druidv1alpha1.ConditionTypeBackupReady)
 	}
 	isComplete := members > 0 && len(o.Pods) == members && len(o.Etcd.MemberList) == members && len(o.Etcd.Members) == members
 

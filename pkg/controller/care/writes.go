@@ -31,7 +31,7 @@ type Members interface {
 // allowWrites ends a rejection of writes of an Etcd that is not being deleted. The operator makes a cluster reject writes before it deletes the
 // volumes. A full snapshot that a sidecar took meanwhile contains the rejection, and so does a cluster that is restored from it. Such a
 // snapshot cannot be followed by delta snapshots. Therefore its Lease is reset: the etcd controller requests full snapshots until the Lease
-// records one, and the condition FullSnapshotReady is not True before. A sidecar may record such a snapshot until the members accept writes.
+// records one, and the condition BackupReady is not True before. A sidecar may record such a snapshot until the members accept writes.
 // The Lease is therefore reset before that, with an annotation that makes observers ignore what it records, and again afterwards, without the
 // annotation. If the operator stops or fails between the two, the annotation requests the second reset.
 func (r *Reconciler) allowWrites(ctx context.Context, etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) error {

@@ -308,7 +308,7 @@ func takeFullSnapshot(k *kube.Cluster) {
 	lease.Spec.RenewTime, lease.Spec.HolderIdentity = &metav1.MicroTime{Time: k.Clock.Now()}, new("1")
 	must(k.Client(nil).Update(context.Background(), lease))
 	etcd := k.EtcdObject().DeepCopy()
-	etcd.Status.Conditions = append(etcd.Status.Conditions, druidv1alpha1.Condition{Type: druidv1alpha1.ConditionTypeFullSnapshotReady, Status: druidv1alpha1.ConditionTrue})
+	etcd.Status.Conditions = append(etcd.Status.Conditions, druidv1alpha1.Condition{Type: druidv1alpha1.ConditionTypeBackupReady, Status: druidv1alpha1.ConditionTrue})
 	must(k.Client(nil).Status().Update(context.Background(), etcd))
 }
 

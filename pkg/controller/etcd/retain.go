@@ -70,7 +70,7 @@ func (r *Reconciler) retainVolume(ctx context.Context, etcd *druidv1alpha1.Etcd,
 	if changed && step.Record.Kept {
 		r.event(etcd, corev1.EventTypeWarning, "RetainingVolume", "PersistentVolume %s of claim %s keeps the data of a member with other data than a quorum. Delete it when you have inspected it: %s", step.Object, step.Record.Claim, reason)
 	} else if changed {
-		r.event(etcd, corev1.EventTypeNormal, "RetainingVolume", "PersistentVolume %s of claim %s keeps the data before the restore until the condition FullSnapshotReady of the restored cluster is True, then it has the reclaim policy %s again: %s",
+		r.event(etcd, corev1.EventTypeNormal, "RetainingVolume", "PersistentVolume %s of claim %s keeps the data before the restore until the condition BackupReady of the restored cluster is True, then it has the reclaim policy %s again: %s",
 			step.Object, step.Record.Claim, step.Record.ReclaimPolicy, reason)
 	}
 	return err

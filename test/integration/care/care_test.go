@@ -96,7 +96,7 @@ var _ = Describe("Care", func() {
 		createHealthyEtcd()
 		Expect(condition("AllMembersReady")(NewGomega(Fail))).To(Equal("True AllMembersReady"))
 		Expect(condition("ClusterIDMismatch")(NewGomega(Fail))).To(Equal("False NoClusterIDMismatchDetected"))
-		Expect(condition("SecretsAvailable")(NewGomega(Fail))).To(Equal("True SecretsAvailable"))
+		Expect(condition("SecretsValid")(NewGomega(Fail))).To(Equal("True SecretsValid"))
 		Expect(condition("BackupReady")(NewGomega(Fail))).To(Equal("absent"))
 		Expect(etcd.Status.Members).To(HaveLen(1))
 		Expect(etcd.Status.Members[0].Name).To(Equal("test-0"))
@@ -168,14 +168,14 @@ var _ = Describe("Care", func() {
 		createHealthyEtcd(func(etcd *druidv1alpha1.Etcd) {
 			fixture.WithStore("S3")(etcd)
 		})
-		Eventually(condition("SecretsAvailable")).Should(Equal("False SecretsMissing"))
+		Eventually(condition("SecretsValid")).Should(Equal("False SecretsMissing"))
 		Expect(env.Client.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "etcd-backup", Namespace: etcd.Namespace}})).To(Succeed())
-		Eventually(condition("SecretsAvailable")).Should(Equal("True SecretsAvailable"))
+		Eventually(condition("SecretsValid")).Should(Equal("True SecretsValid"))
 	})
 
 	It("evaluates snapshots with the leases of the sidecar", func() {
 		createHealthyEtcd(fixture.WithLocalStore())
-		Eventually(condition("BackupReady")).Should(Equal("Unknown Unknown"))
+		Eventually(condition("BackupReady")).Should(Equal("Unknown WaitingForFirstSnapshot"))
 		for _, name := range []string{"test-full-snap", "test-delta-snap"} {
 			Expect(env.Client.Create(ctx, &coordinationv1.Lease{ObjectMeta: meta(name, "etcd-snapshot-lease"), Spec: coordinationv1.LeaseSpec{
 				HolderIdentity: new("1"), RenewTime: &metav1.MicroTime{Time: clock.Now()},

@@ -14,12 +14,6 @@ const (
 	ConditionTypeAllMembersUpdated ConditionType = "AllMembersUpdated"
 	// ConditionTypeBackupReady is True when both full and delta snapshots are up to date. Absent without a store.
 	ConditionTypeBackupReady ConditionType = "BackupReady"
-	// ConditionTypeFullSnapshotReady is True when the newest full snapshot is not older than the schedule demands. Absent
-	// without a store.
-	ConditionTypeFullSnapshotReady ConditionType = "FullSnapshotReady"
-	// ConditionTypeDeltaSnapshotReady is True when the newest delta snapshot is not older than its period demands. Absent
-	// without a store.
-	ConditionTypeDeltaSnapshotReady ConditionType = "DeltaSnapshotReady"
 	// ConditionTypeDataVolumesReady is True when no data volume has warnings.
 	ConditionTypeDataVolumesReady ConditionType = "DataVolumesReady"
 	// ConditionTypeClusterIDMismatch is True when members belong to different clusters: a split brain.
@@ -35,14 +29,12 @@ const (
 	// ConditionTypeReconciled is True when the cluster is as the spec describes it. Otherwise, its message says what is done now and what it waits
 	// for, or why nothing is done.
 	ConditionTypeReconciled ConditionType = "Reconciled"
-	// ConditionTypeSecretsAvailable is True when every Secret that the pods need exists with every key that they need, and none
-	// is being deleted.
-	ConditionTypeSecretsAvailable ConditionType = "SecretsAvailable"
+	// ConditionTypeSecretsValid is True when every Secret of the pods exists with its keys, none is being deleted, and every certificate in use is
+	// valid.
+	ConditionTypeSecretsValid ConditionType = "SecretsValid"
 	// ConditionTypeStoreResolved is True when provider, container, prefix and credentials of the store are known. Absent
 	// without a store.
 	ConditionTypeStoreResolved ConditionType = "StoreResolved"
-	// ConditionTypeCertificatesValid is True when every certificate in use is valid.
-	ConditionTypeCertificatesValid ConditionType = "CertificatesValid"
 	// ConditionTypeFinalSnapshotTaken is True when a full snapshot holds all that was written before the members stopped, to
 	// hibernate or to be deleted with their volumes. Absent while they run, and without a store.
 	ConditionTypeFinalSnapshotTaken ConditionType = "FinalSnapshotTaken"
@@ -136,26 +128,19 @@ const (
 	ReasonNotAllMembersUpdated = "NotAllMembersUpdated"
 )
 
-// Reasons of the conditions BackupReady, FullSnapshotReady and DeltaSnapshotReady.
+// Reasons of the condition BackupReady.
 const (
 	// ReasonBackupSucceeded means that full and delta snapshots are up to date.
 	ReasonBackupSucceeded = "BackupSucceeded"
-	// ReasonBackupFailed means that snapshots are overdue.
-	ReasonBackupFailed = "BackupFailed"
-	// ReasonSnapshotUpToDate means that the newest snapshot is not older than expected.
-	ReasonSnapshotUpToDate = "SnapshotUpToDate"
-	// ReasonNothingToSnapshot means that nothing had changed since the newest full snapshot when another was due, so that none
-	// was taken.
-	ReasonNothingToSnapshot = "NothingToSnapshot"
-	// ReasonSnapshotOverdue means that the newest snapshot is older than expected.
-	ReasonSnapshotOverdue = "SnapshotOverdue"
+	// ReasonFullSnapshotOverdue means that the newest full snapshot is older than the schedule demands.
+	ReasonFullSnapshotOverdue = "FullSnapshotOverdue"
+	// ReasonDeltaSnapshotOverdue means that the newest delta snapshot is older than its period demands.
+	ReasonDeltaSnapshotOverdue = "DeltaSnapshotOverdue"
 	// ReasonLostRevisionInStore means that the newest snapshot in the store has a revision that no member has. The cluster was rolled back, and a
 	// restore would use that snapshot.
 	ReasonLostRevisionInStore = "LostRevisionInStore"
 	// ReasonWaitingForFirstSnapshot means that no snapshot was taken yet, and none is overdue.
 	ReasonWaitingForFirstSnapshot = "WaitingForFirstSnapshot"
-	// ReasonDeltaSnapshotsDisabled means that the spec disables delta snapshots.
-	ReasonDeltaSnapshotsDisabled = "DeltaSnapshotsDisabled"
 )
 
 // Reasons of the condition DataVolumesReady.
@@ -308,16 +293,20 @@ const (
 	ReasonOperationAnnotationMissing = "OperationAnnotationMissing"
 )
 
-// Reasons of the condition SecretsAvailable.
+// Reasons of the condition SecretsValid.
 const (
-	// ReasonSecretsAvailable means that every Secret exists with every key.
-	ReasonSecretsAvailable = "SecretsAvailable"
+	// ReasonSecretsValid means that every Secret exists with every key, and that every certificate is valid for a time to come.
+	ReasonSecretsValid = "SecretsValid"
 	// ReasonSecretsMissing means that a Secret or a key in one is missing, named in the message.
 	ReasonSecretsMissing = "SecretsMissing"
 	// ReasonSecretsTerminating means that a Secret is being deleted, named in the message. It exists until nothing uses it.
 	ReasonSecretsTerminating = "SecretsTerminating"
 	// ReasonUnableToFetchSecrets means that a Secret could not be read.
 	ReasonUnableToFetchSecrets = "UnableToFetchSecrets"
+	// ReasonCertificatesExpiring means that a certificate expires soon and only its owner can renew it.
+	ReasonCertificatesExpiring = "CertificatesExpiring"
+	// ReasonCertificatesInvalid means that a certificate is expired or not yet valid.
+	ReasonCertificatesInvalid = "CertificatesInvalid"
 )
 
 // Reasons of the condition StoreResolved.
@@ -338,20 +327,6 @@ const (
 	ReasonStoreCopyInProgress = "StoreCopyInProgress"
 	// ReasonStoreInvalid means that the store cannot be used as it is described.
 	ReasonStoreInvalid = "StoreInvalid"
-)
-
-// Reasons of the condition CertificatesValid.
-const (
-	// ReasonCertificatesValid means that every certificate is valid for its names and for a time to come.
-	ReasonCertificatesValid = "CertificatesValid"
-	// ReasonCertificatesExpiring means that a certificate expires soon and only its owner can renew it.
-	ReasonCertificatesExpiring = "CertificatesExpiring"
-	// ReasonCertificatesInvalid means that a certificate is expired, not yet valid, or does not carry the names it needs.
-	ReasonCertificatesInvalid = "CertificatesInvalid"
-	// ReasonCertificatesNotChecked means that the certificates are provided by the user and are not checked.
-	ReasonCertificatesNotChecked = "CertificatesNotChecked"
-	// ReasonPlaintext means that the cluster serves without TLS.
-	ReasonPlaintext = "Plaintext"
 )
 
 // Reasons of the condition FinalSnapshotTaken.
