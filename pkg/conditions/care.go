@@ -51,13 +51,13 @@ func EtcdTypes() []druidv1alpha1.ConditionType {
 }
 
 // ForCare sets the part of the status that the care controller owns: its conditions, the members, and the record of a joined
-// cluster. It changes nothing else. While the cluster hibernates, each condition keeps its status and has the reason
+// cluster. It changes nothing else. While the cluster hibernates, each existing condition keeps its status and has the reason
 // NotChecked.
 func ForCare(in Input, status *druidv1alpha1.EtcdStatus) {
 	var computed []druidv1alpha1.Condition
 	for _, build := range builders {
-		if condition := build(in); condition != nil {
-			computed = append(computed, *in.unlessHibernated(condition))
+		if condition := in.unlessHibernated(build(in)); condition != nil {
+			computed = append(computed, *condition)
 		}
 	}
 	status.Conditions = Merge(in.Etcd.Status.Conditions, CareTypes(), computed, in.Now)
@@ -76,19 +76,19 @@ func ForEtcd(status *druidv1alpha1.EtcdStatus, now time.Time, computed ...*druid
 	status.Conditions = Merge(status.Conditions, EtcdTypes(), present, now)
 }
 
-// unlessHibernated returns the computed condition. While the cluster hibernates no member can be observed, and it returns the
-// previous status. RevisionConfirmed and RestoreProven follow from records that can change meanwhile.
+// unlessHibernated returns the computed condition. While the cluster hibernates no member can be observed, and it returns the previous status.
+// RevisionConfirmed and RestoreProven follow from records that can change meanwhile. Nil: there is no condition, or there was none before the cluster
+// hibernated.
 func (in Input) unlessHibernated(computed *druidv1alpha1.Condition) *druidv1alpha1.Condition {
-	isRecorded := computed.Type == druidv1alpha1.ConditionTypeRevisionConfirmed || computed.Type == druidv1alpha1.ConditionTypeRestoreProven
-	if !in.isHibernated() || isRecorded {
+	if computed == nil || !in.isHibernated() || computed.Type == druidv1alpha1.ConditionTypeRevisionConfirmed || computed.Type == druidv1alpha1.ConditionTypeRestoreProven {
 		return computed
 	}
-	status := druidv1alpha1.ConditionUnknown
-	if before := Find(in.Etcd.Status.Conditions, computed.Type); before != nil {
-		status = before.Status
+	before := Find(in.Etcd.Status.Conditions, computed.Type)
+	if before == nil {
+		return nil
 	}
 
-	return condition(computed.Type, status, druidv1alpha1.ReasonNotChecked, "The cluster hibernates")
+	return condition(computed.Type, before.Status, druidv1alpha1.ReasonNotChecked, "The cluster hibernates")
 }
 
 // joinRecord returns the existing record of the joined cluster, or a new one when the join is complete.

@@ -13,7 +13,8 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
-// FinalSnapshotTaken is True if the members were stopped after a full snapshot of all data that was written before its request.
+// FinalSnapshotTaken is True if the members were stopped after a full snapshot of all data that was written before its request. It is
+// also True if there was no data.
 // Nil: the members are running, or there is no backup store. The etcd controller takes the snapshot and writes the condition.
 func FinalSnapshotTaken(snapshot *state.FinalSnapshot) *druidv1alpha1.Condition {
 	if snapshot == nil {
@@ -27,7 +28,7 @@ func FinalSnapshotTaken(snapshot *state.FinalSnapshot) *druidv1alpha1.Condition 
 	case snapshot.Missing == state.SnapshotSkipped:
 		reason = druidv1alpha1.ReasonSnapshotSkipped
 	case snapshot.Missing == state.SnapshotNoData:
-		reason = druidv1alpha1.ReasonNoDataToSnapshot
+		status, reason = druidv1alpha1.ConditionTrue, druidv1alpha1.ReasonNoDataToSnapshot
 	case snapshot.Missing == state.SnapshotRolledBack:
 		reason = druidv1alpha1.ReasonSnapshotRolledBack
 	}

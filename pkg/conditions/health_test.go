@@ -119,7 +119,7 @@ var _ = DescribeTable("AllMembersUpdated",
 	Entry("the StatefulSet controller did not observe the latest spec", func(in *conditions.Input) { in.Observation.StatefulSet.Generation = 2 }, "False NotAllMembersUpdated"),
 	Entry("there is no StatefulSet", func(in *conditions.Input) { in.Observation.StatefulSet.Exists = false }, "Unknown StatefulSetNotFound"),
 	Entry("the StatefulSet cannot be read", failing(etcdcluster.SectionStatefulSet), "Unknown UnableToFetchStatefulSet"),
-	Entry("the cluster hibernates", func(in *conditions.Input) { in.Etcd.Spec.Replicas = 0 }, "Unknown NotChecked"),
+	Entry("the cluster hibernates", func(in *conditions.Input) { in.Etcd.Spec.Replicas = 0 }, "--"),
 )
 
 var _ = DescribeTable("DataVolumesReady",

@@ -59,7 +59,7 @@ var _ = Describe("ForCare", func() {
 	It("writes its conditions and leaves those of others", func() {
 		in := healthy(func(in *conditions.Input) {
 			in.Etcd.Status.Conditions = []druidv1alpha1.Condition{{Type: "AllMembersUpdated", Status: "True"}}
-			in.Observation.State.RestoreDrill = &state.RestoreDrill{Period: state.Duration(time.Hour), Since: in.Now}
+			in.Observation.State.RestoreDrill = &state.RestoreDrill{Proven: &state.DrillProof{ProvenAt: in.Now}}
 		})
 		status := in.Etcd.Status.DeepCopy()
 		conditions.ForCare(in, status)
@@ -67,6 +67,30 @@ var _ = Describe("ForCare", func() {
 			"DataConsistent", "DataVolumesReady", "DatabaseSpaceAvailable", "Ready", "RestoreProven", "SecretsValid"}))
 		Expect(status.Members).To(HaveLen(3))
 	})
+
+	DescribeTable("writes only conditions that are True, except ClusterIDMismatch, while the cluster is healthy and nothing is in progress",
+		func(change func(*conditions.Input)) {
+			in := healthy(change)
+			conditions.ForCare(in, &in.Etcd.Status)
+			for _, condition := range in.Etcd.Status.Conditions {
+				expected := druidv1alpha1.ConditionTrue
+				if condition.Type == druidv1alpha1.ConditionTypeClusterIDMismatch {
+					expected = druidv1alpha1.ConditionFalse
+				}
+				Expect(condition.Status).To(Equal(expected), string(condition.Type)+": "+condition.Message)
+			}
+		},
+		Entry("with a store", func(*conditions.Input) {}),
+		Entry("without a store", func(in *conditions.Input) { in.Etcd.Spec.Backup.Store = nil }),
+		Entry("without delta snapshots", func(in *conditions.Input) { in.Etcd.Spec.Backup.DeltaSnapshotPeriod = &metav1.Duration{} }),
+		Entry("with TLS", encrypted(-day, 365*day)),
+		Entry("with a revision and a schedule of restore drills", func(in *conditions.Input) {
+			in.Observation.State.Evidence = &state.Evidence{HighestRevision: 100}
+			in.Observation.State.RestoreDrill = &state.RestoreDrill{Period: state.Duration(time.Hour), Since: in.Now}
+		}),
+		Entry("that has joined another one", joining),
+		Entry("that was created hibernated", func(in *conditions.Input) { in.Etcd.Spec.Replicas = 0 }),
+	)
 
 	It("gives the same result again a minute later", func() {
 		in := healthy(func(*conditions.Input) {})
@@ -85,7 +109,7 @@ var _ = Describe("ForCare", func() {
 		status := in.Etcd.Status.DeepCopy()
 		conditions.ForCare(in, status)
 		Expect(statusAndReason(conditions.Find(status.Conditions, "Ready"))).To(Equal("True NotChecked"))
-		Expect(statusAndReason(conditions.Find(status.Conditions, "AllMembersReady"))).To(Equal("Unknown NotChecked"))
+		Expect(statusAndReason(conditions.Find(status.Conditions, "AllMembersReady"))).To(Equal("--"), "of a condition that was never computed")
 		Expect(status.Members).To(BeEmpty())
 	})
 

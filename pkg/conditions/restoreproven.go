@@ -30,8 +30,8 @@ var drillFaults = map[string]string{
 }
 
 // RestoreProven is True if the last restore drill has proven the store. It is False if the drill has found a fault, or if the proof is outdated.
-// It is Unknown until a drill has ended. A drill that is incomplete changes only the message. Nil: there is no store, or no drill has ended and
-// none is scheduled.
+// It is Unknown if the only drill was incomplete, or if something blocks the first scheduled one. A later drill that is incomplete changes only the
+// message. Nil: there is no store, or no drill has ended.
 func RestoreProven(in Input) *druidv1alpha1.Condition {
 	const conditionType = druidv1alpha1.ConditionTypeRestoreProven
 	record, store := in.Observation.State.RestoreDrill, in.Observation.StoreLocation
@@ -55,8 +55,8 @@ func RestoreProven(in Input) *druidv1alpha1.Condition {
 			"No restore was proven since %s, and a drill is scheduled every %s%s. Request one with kubectl etcd restore-drill", stamp(record.Since), time.Duration(record.Period), incomplete(record.Last)))
 	case record.Last != nil && record.Last.Reason == druidv1alpha1.ReasonDrillIncomplete:
 		return condition(conditionType, druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonDrillIncomplete, "No restore was proven"+incomplete(record.Last)+blocked(record.Blocked))
-	case record.Period > 0:
-		return condition(conditionType, druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonDrillPending, fmt.Sprintf("No drill has proven the store yet. One is scheduled every %s", time.Duration(record.Period))+blocked(record.Blocked))
+	case record.Period > 0 && record.Blocked != "":
+		return condition(conditionType, druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonDrillPending, "No restore was proven"+blocked(record.Blocked))
 	default:
 		return nil
 	}

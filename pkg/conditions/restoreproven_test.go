@@ -75,7 +75,7 @@ var _ = Describe("RestoreProven", func() {
 			}
 		},
 		Entry("without any", andThen(), "--", ""),
-		Entry("of a new schedule", eachHour(time.Minute), "Unknown DrillPending", "One is scheduled every 1h0m0s"),
+		Entry("of a new schedule", eachHour(time.Minute), "--", ""),
 		Entry("of a schedule without a proof for two periods", eachHour(3*time.Hour), "False ProofOutdated", "No restore was proven since"),
 		Entry("with a proof", provenBefore(24*time.Hour), "True RestoreProven",
 			"snapshot Incr-1-90 and earlier ones contained the data of revision 90, with hash 7. The sidecar restored them in 8s. Without the drill, the store would have lacked 5 revisions of the last 3m0s"),
@@ -85,7 +85,7 @@ var _ = Describe("RestoreProven", func() {
 		Entry("with a proof of more than two periods ago", andThen(eachHour(24*time.Hour), provenBefore(121*time.Minute)), "False ProofOutdated", "A restore was last proven at"),
 		Entry("with an old proof, less than two periods after a block", andThen(eachHour(119*time.Minute), provenBefore(24*time.Hour)), "True RestoreProven", ""),
 		Entry("with an old proof during a block", andThen(eachHour(24*time.Hour), provenBefore(23*time.Hour), blockedNow), "True RestoreProven", "No drill is scheduled now: the cluster hibernates"),
-		Entry("without a proof during a block", andThen(eachHour(24*time.Hour), blockedNow), "Unknown DrillPending", "No drill is scheduled now: the cluster hibernates"),
+		Entry("without a proof during a block", andThen(eachHour(24*time.Hour), blockedNow), "Unknown DrillPending", "No restore was proven. No drill is scheduled now: the cluster hibernates"),
 		Entry("with a proof in another store", andThen(provenBefore(time.Minute), func(d *state.RestoreDrill) { d.Proven.Store = "another" }), "--", ""),
 		Entry("of an incomplete drill", ended("DrillIncomplete"), "Unknown DrillIncomplete", "was incomplete: what was found"),
 		Entry("of an incomplete drill after a proof", andThen(provenBefore(time.Minute), ended("DrillIncomplete")), "True RestoreProven", "was incomplete: what was found"),

@@ -280,7 +280,7 @@ var _ = Describe("The alerts", Ordered, ContinueOnFailure, func() {
 			conditionBecause("FinalSnapshotTaken", "True", "SnapshotVerified", "1x360"),
 		}, 5*time.Hour),
 		Entry("for a hibernated cluster that never had data", []string{
-			members("0x360"), conditionBecause("FinalSnapshotTaken", "False", "NoDataToSnapshot", "1x360"),
+			members("0x360"), conditionBecause("FinalSnapshotTaken", "True", "NoDataToSnapshot", "1x360"),
 		}, 5*time.Hour),
 		Entry("for a recovery that the operator begins after its dwell time, and ends", []string{
 			conditionBecause("QuorumRecoverable", "False", "RecoveryPending", "1x10 stale"), conditionBecause("QuorumRecoverable", "True", "Recovering", "_x11 1x10 stale"),

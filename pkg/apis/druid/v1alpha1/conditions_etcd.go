@@ -36,7 +36,8 @@ const (
 	// without a store.
 	ConditionTypeStoreResolved ConditionType = "StoreResolved"
 	// ConditionTypeFinalSnapshotTaken is True when a full snapshot holds all that was written before the members stopped, to
-	// hibernate or to be deleted with their volumes. Absent while they run, and without a store.
+	// hibernate or to be deleted with their volumes. It is also True when nothing was written. Absent while they run, and
+	// without a store.
 	ConditionTypeFinalSnapshotTaken ConditionType = "FinalSnapshotTaken"
 	// ConditionTypeRevisionConfirmed is True while no quorum returns a lower revision than an earlier one. Absent until a
 	// revision is recorded.
@@ -51,7 +52,7 @@ const (
 	// a member has responded.
 	ConditionTypeDataConsistent ConditionType = "DataConsistent"
 	// ConditionTypeRestoreProven is True while a restore drill has proven, recently enough, that the snapshots in the store can be restored. Absent
-	// until the first drill, if none is scheduled.
+	// until the first drill has ended.
 	ConditionTypeRestoreProven ConditionType = "RestoreProven"
 	// ConditionTypeDefaultsUpdated exists while newer defaults of the operator, such as images, wait because the operator limits how many Etcds
 	// change at once. It also exists while such a change of this Etcd has failed. It is Progressing while the Etcd waits, and False when the change
@@ -209,10 +210,10 @@ const (
 	ReasonRestoreDiffers = "RestoreDiffers"
 	// ReasonDrillIncomplete means that the last drill did not end, so that nothing is known, for example because the store did not respond.
 	ReasonDrillIncomplete = "DrillIncomplete"
+	// ReasonDrillPending means that something blocks the first scheduled drill.
+	ReasonDrillPending = "DrillPending"
 	// ReasonProofOutdated means that the last proof is older than two periods, or that there is none after two periods.
 	ReasonProofOutdated = "ProofOutdated"
-	// ReasonDrillPending means that the first drill has not ended.
-	ReasonDrillPending = "DrillPending"
 )
 
 // Reasons of the condition DatabaseSpaceAvailable.
