@@ -76,6 +76,15 @@ var _ = DescribeTable("BackupReady and its parts",
 		in.Observation.FullSnapshotLease = etcdcluster.Lease{Exists: true, CreationTime: noon.Add(-time.Minute)}
 		in.Observation.DeltaSnapshotLease = in.Observation.FullSnapshotLease
 	}), "Unknown WaitingForFirstSnapshot", "Unknown WaitingForFirstSnapshot", "Unknown WaitingForFirstSnapshot"),
+	Entry("are True with the first full snapshot of a new cluster, before a delta snapshot is due", all(newPods(2*time.Minute), full(time.Minute), func(in *conditions.Input) {
+		in.Observation.FullSnapshotLease.CreationTime = noon.Add(-2 * time.Minute)
+		in.Observation.DeltaSnapshotLease = etcdcluster.Lease{Exists: true, CreationTime: noon.Add(-2 * time.Minute)}
+	}), "True BackupSucceeded", "True BackupSucceeded", "True BackupSucceeded"),
+	Entry("wait for the first delta snapshot if it is late", all(at(13*time.Minute), newPods(2*time.Minute), full(time.Minute), func(in *conditions.Input) {
+		in.Etcd.Spec.Backup.FullSnapshotSchedule = new("0 3 * * *")
+		in.Etcd.Status.Conditions = []druidv1alpha1.Condition{{Type: "BackupReady", Message: "The newest full snapshot is of 2026-01-01T11:59:00Z, observed at 2026-01-01T11:59:30Z"}}
+		in.Observation.DeltaSnapshotLease = etcdcluster.Lease{Exists: true, CreationTime: noon.Add(-2 * time.Minute)}
+	}), "True BackupSucceeded", "Unknown WaitingForFirstSnapshot", "Unknown WaitingForFirstSnapshot"),
 	Entry("wait for leases that do not exist yet", func(in *conditions.Input) {
 		in.Observation.FullSnapshotLease, in.Observation.DeltaSnapshotLease = etcdcluster.Lease{}, etcdcluster.Lease{}
 	}, "Unknown WaitingForFirstSnapshot", "Unknown WaitingForFirstSnapshot", "Unknown WaitingForFirstSnapshot"),
@@ -339,6 +348,12 @@ var _ = Describe("the message of snapshots that are in time", func() {
 		It("follows what is written, but not more often than every five minutes", func() {
 			Expect(records(time.Minute, "95")).To(Equal(first))
 			Expect(records(4*time.Minute, "99")).To(HavePrefix("The newest delta snapshot, up to revision 99, was recorded at 2026-01-01T12:04:00Z"))
+		})
+
+		It("says when the first one is due", func() {
+			in.Observation.DeltaSnapshotLease = etcdcluster.Lease{Exists: true}
+			in.Observation.FullSnapshotLease.RenewTime = noon.Add(-time.Minute)
+			Expect(conditions.DeltaSnapshot(in).Message).To(Equal("The first delta snapshot is due at 2026-01-01T12:04:00Z if something is written until then"))
 		})
 
 		It("says when none was needed yet", func() {

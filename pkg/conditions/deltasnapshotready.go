@@ -23,7 +23,7 @@ const deltaSlack = 15 * time.Second
 const deltaMessagePeriod = 5 * time.Minute
 
 // DeltaSnapshot is the part of the condition BackupReady about delta snapshots. It is True if the sidecar recorded one within two periods, and False
-// if it recorded none within three. It is Unknown in between, and while a new pod may still restore. The periods restart at the end of a full snapshot,
+// if it recorded none within three. It is Unknown in between, and while a new pod may still restore. The periods start at the end of a full snapshot,
 // because the sidecar takes no delta snapshots during a full one. It is also False if the store has revisions that were lost. A backup store must be
 // configured.
 func DeltaSnapshot(in Input) *druidv1alpha1.Condition {
@@ -40,7 +40,7 @@ func DeltaSnapshot(in Input) *druidv1alpha1.Condition {
 	}
 	since := latest(lease.RenewTime, lease.CreationTime)
 	switch {
-	case !lease.RenewTime.IsZero() && in.isWithin(lease.RenewTime, 2*period+deltaSlack):
+	case in.hasSnapshot(lease) && in.isWithin(lease.RenewTime, 2*period+deltaSlack):
 		return backupPart(druidv1alpha1.ConditionTrue, druidv1alpha1.ReasonBackupSucceeded, in.deltaMessage(lease, period))
 	case lease.RenewTime.IsZero() && (in.isStarting() || in.isWithin(since, 3*period+deltaSlack)):
 		return backupPart(druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonWaitingForFirstSnapshot, "Waiting for the first delta snapshot")
@@ -52,14 +52,23 @@ func DeltaSnapshot(in Input) *druidv1alpha1.Condition {
 	}
 }
 
+// hasSnapshot is true if a delta snapshot was recorded, or a full one, which contains all writes before it.
+func (in Input) hasSnapshot(delta etcdcluster.Lease) bool {
+	full := in.Observation.FullSnapshotLease
+
+	return !delta.RenewTime.IsZero() || !full.RenewTime.IsZero() && !in.Observation.RecordsEarlierSnapshot(full)
+}
+
 // DeltaSnapshotLateAt returns when the condition BackupReady changes at the earliest if the sidecar records no other delta snapshot. Zero: it does not change.
 func DeltaSnapshotLateAt(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) time.Time {
 	lease, period := o.DeltaSnapshotLease, helper.DeltaSnapshotPeriod(etcd)
 	switch {
 	case !helper.IsStoreConfigured(etcd) || !helper.TakesDeltaSnapshots(etcd):
 		return time.Time{}
-	case lease.RenewTime.IsZero():
+	case lease.RenewTime.IsZero() && o.FullSnapshotLease.RenewTime.IsZero():
 		return lease.CreationTime.Add(3*period + deltaSlack)
+	case lease.RenewTime.IsZero():
+		return o.FullSnapshotLease.RenewTime.Add(2*period + deltaSlack)
 	default:
 		return lease.RenewTime.Add(2*period + deltaSlack)
 	}
@@ -87,6 +96,9 @@ func (in Input) lostRevisionInStore(lease etcdcluster.Lease) string {
 // without new revisions. The message changes only with a new revision, and at most once in deltaMessagePeriod, because each
 // change is a write.
 func (in Input) deltaMessage(lease etcdcluster.Lease, period time.Duration) string {
+	if lease.RenewTime.IsZero() {
+		return "The first delta snapshot is due at " + stamp(in.Observation.FullSnapshotLease.RenewTime.Add(period)) + " if something is written until then"
+	}
 	if lease.Holder == "" || lease.Holder == "0" {
 		return "Nothing was written that the full snapshot does not hold, so that no delta snapshot was needed yet"
 	}
