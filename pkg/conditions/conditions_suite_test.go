@@ -30,6 +30,7 @@ func healthy(change func(*conditions.Input)) conditions.Input {
 	etcd := &druidv1alpha1.Etcd{}
 	etcd.Name, etcd.Namespace = "main", "demo"
 	etcd.Spec.Replicas = 3
+	etcd.Status.ObservedGeneration = new(int64(0))
 	etcd.Spec.Backup.Store = &druidv1alpha1.StoreSpec{}
 	etcd.Spec.Backup.FullSnapshotSchedule = new("0 */1 * * *")
 	etcd.Spec.Backup.DeltaSnapshotPeriod = &metav1.Duration{Duration: 5 * time.Minute}

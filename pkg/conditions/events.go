@@ -37,5 +37,5 @@ func IsAbnormal(condition *druidv1alpha1.Condition) bool {
 	}
 
 	return condition.Status == druidv1alpha1.ConditionFalse && condition.Type != druidv1alpha1.ConditionTypeBootstrappedWithExistingCluster &&
-		condition.Type != druidv1alpha1.ConditionTypeScaleOperationComplete
+		condition.Type != druidv1alpha1.ConditionTypeScaleOperationComplete && (condition.Type != druidv1alpha1.ConditionTypeReady || condition.Reason != druidv1alpha1.ReasonCreating)
 }

@@ -5,6 +5,8 @@
 package conditions_test
 
 import (
+	"strings"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
@@ -18,7 +20,8 @@ var _ = DescribeTable("ShouldEmitEvent",
 		if before != "" {
 			earlier = &druidv1alpha1.Condition{Type: druidv1alpha1.ConditionType(conditionType), Status: druidv1alpha1.ConditionStatus(before)}
 		}
-		later := &druidv1alpha1.Condition{Type: druidv1alpha1.ConditionType(conditionType), Status: druidv1alpha1.ConditionStatus(now)}
+		conditionType, reason, _ := strings.Cut(conditionType, " ")
+		later := &druidv1alpha1.Condition{Type: druidv1alpha1.ConditionType(conditionType), Status: druidv1alpha1.ConditionStatus(now), Reason: reason}
 		Expect(conditions.ShouldEmitEvent(earlier, later)).To(Equal(expected))
 	},
 	Entry("a new condition that is False", "Ready", "", "False", true),
@@ -40,5 +43,6 @@ var _ = DescribeTable("ShouldEmitEvent",
 	Entry("a cluster ID mismatch", "ClusterIDMismatch", "False", "True", true),
 	Entry("a cluster ID mismatch that ended", "ClusterIDMismatch", "True", "False", true),
 	Entry("not starting members", "ClusterIDMismatch", "Unknown", "False", false),
+	Entry("not a member that joins a new cluster", "Ready Creating", "", "False", false),
 	Entry("not the start of a join", "BootstrappedWithExistingCluster", "", "False", false),
 )

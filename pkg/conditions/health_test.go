@@ -5,6 +5,7 @@
 package conditions_test
 
 import (
+	"fmt"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -36,7 +37,7 @@ func all(changes ...func(*conditions.Input)) func(*conditions.Input) {
 
 func podNotReady(ordinal int) func(*conditions.Input) {
 	return func(in *conditions.Input) {
-		in.Observation.Pods[ordinal].ContainersReady = false
+		in.Observation.Pods[ordinal].Ready, in.Observation.Pods[ordinal].ContainersReady = false, false
 	}
 }
 
@@ -94,6 +95,52 @@ var _ = DescribeTable("Ready and AllMembersReady",
 		in.Observation.Etcd.Members[2] = etcdcluster.EndpointStatus{Ordinal: 2, Reachable: true, Learner: true}
 	}, "True Quorate", "False NotAllMembersReady"),
 )
+
+// The rows of the table in docs/operations/conditions.md.
+var _ = DescribeTable("Ready is what clients see",
+	func(change func(*conditions.Input), expected, message string) {
+		ready := conditions.Ready(healthy(change))
+		Expect(statusAndReason(ready)).To(Equal(expected))
+		Expect(ready.Message).To(ContainSubstring(message))
+	},
+	Entry("a quorum is healthy, and a pod is ready", all(podNotReady(0), podNotReady(1)), "True Quorate", "3 of 3 members are healthy, the quorum is 2"),
+	Entry("a scale-up of a cluster that clients use", alone("main-0"), "True Quorate", "1 of 1 members are healthy, the quorum is 1"),
+	Entry("the first member of a new cluster", all(creating, alone("main-0")), "False Creating", "1 of 3 members are healthy, the quorum is 2; the others of 3 are not voting members yet"),
+	Entry("the second voting member of a new cluster", all(creating, func(in *conditions.Input) {
+		in.Observation.Etcd.MemberList = []etcdcluster.ListedMember{{ID: 1, Name: "main-0"}, {ID: 2, Name: "main-1"}, {ID: 3, Name: "main-2", Learner: true}}
+		in.Observation.Etcd.Members[2] = etcdcluster.EndpointStatus{Ordinal: 2, Reachable: true, Learner: true}
+	}), "True Quorate", "2 of 3 members are healthy, the quorum is 2"),
+	Entry("a new single member", all(creating, func(in *conditions.Input) {
+		in.Etcd.Spec.Replicas, in.Observation.Pods, in.Observation.Etcd.Members = 1, in.Observation.Pods[:1], in.Observation.Etcd.Members[:1]
+	}), "True Quorate", "1 of 1 members are healthy, the quorum is 1"),
+	Entry("no pod is an endpoint of the client Service", func(in *conditions.Input) {
+		in.Observation.Pods[0].Ready, in.Observation.Pods[1].Deleting, in.Observation.Pods[2].Excluded = false, true, true
+	}, "False NoReadyEndpoint", "3 of 3 members are healthy, the quorum is 2; no pod is ready, so that the client Service has no endpoint"),
+	Entry("authentication refuses the read of the readiness probe", all(podNotReady(0), podNotReady(1), podNotReady(2), func(in *conditions.Input) {
+		in.Observation.Etcd.Members[1].ReadRefused = true
+	}), "False AuthenticationRequired", "etcd refuses reads without a user, also those of the readiness probes: disable the authentication of etcd"),
+	Entry("authentication of clients that have users", func(in *conditions.Input) { in.Observation.Etcd.Members[1].ReadRefused = true }, "True Quorate", ""),
+	Entry("no client can verify the certificates of the members", unverified(0, 1, 2), "False CertificatesInvalid",
+		"No client can complete a TLS handshake with a member: x509: certificate has expired"),
+	Entry("clients can verify the certificate of one member", unverified(0), "True Quorate", ""),
+	Entry("the pods cannot be read", all(failing(etcdcluster.SectionPods), func(in *conditions.Input) { in.Observation.Pods = nil }), "True Quorate", ""),
+	Entry("the members are managed externally", func(in *conditions.Input) {
+		in.Observation.Pods, in.Etcd.Spec.ExternallyManagedMemberAddresses = nil, []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"}
+	}, "True Quorate", ""),
+)
+
+func creating(in *conditions.Input) { in.Etcd.Status.ObservedGeneration = nil }
+
+// unverified makes TLS handshakes with members fail. Their Leases are renewed.
+func unverified(ordinals ...int) func(*conditions.Input) {
+	return func(in *conditions.Input) {
+		for _, ordinal := range ordinals {
+			name := in.Observation.Pods[ordinal].Name
+			lease(ordinal, name, fmt.Sprintf("%d:7:Member", ordinal+1), 0)(in)
+			in.Observation.Etcd.Members[ordinal] = etcdcluster.EndpointStatus{Ordinal: ordinal, HandshakeFailed: true, Error: "x509: certificate has expired"}
+		}
+	}
+}
 
 var _ = Describe("messages", func() {
 	It("have the quorum calculation and the problems of pods", func() {

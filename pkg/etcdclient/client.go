@@ -15,6 +15,9 @@ import (
 // response: the member is reachable and rejects the call.
 var ErrUnreachable = errors.New("member does not answer")
 
+// ErrHandshake is in the chain of an error if the TLS handshake failed: one side cannot verify the certificate of the other.
+var ErrHandshake = errors.New("the TLS handshake fails")
+
 // ErrQuorumUnsafe is the reason of etcd to refuse the removal of a member: too few of the other members are healthy.
 var ErrQuorumUnsafe = errors.New("the other members would have no quorum")
 

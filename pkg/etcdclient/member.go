@@ -13,7 +13,9 @@ import (
 	"io"
 	"net/http"
 	"regexp"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -52,7 +54,7 @@ func (m *member) Status(ctx context.Context) (etcdcluster.EndpointStatus, []etcd
 	if err != nil {
 		return status, nil, err
 	}
-	if status.QuorumRevision, err = m.checkHealth(ctx, status); err != nil {
+	if err := m.checkHealth(ctx, &status); err != nil {
 		status.Error = err.Error()
 	} else {
 		status.Healthy = true
@@ -94,16 +96,22 @@ func statusFor(response *etcdserverpb.StatusResponse) etcdcluster.EndpointStatus
 	}
 }
 
-// checkHealth completes a linearizable read and returns its revision. The error says why the member does not complete one.
-func (m *member) checkHealth(ctx context.Context, status etcdcluster.EndpointStatus) (int64, error) {
+// checkHealth completes a linearizable read, and sets QuorumRevision and ReadRefused. The error says why the member does not complete one.
+func (m *member) checkHealth(ctx context.Context, status *etcdcluster.EndpointStatus) error {
 	switch {
 	case status.Learner:
-		return 0, errors.New("the member is a learner")
+		return errors.New("the member is a learner")
 	case status.LeaderID == 0:
-		return 0, errors.New("the member has no leader")
+		return errors.New("the member has no leader")
 	}
+	header, err := m.Read(ctx)
+	if err != nil {
+		return err
+	}
+	status.ReadRefused = header == ResponseHeader{}
+	status.QuorumRevision, err = m.revisionAfter(ctx, header)
 
-	return m.quorumRevision(ctx)
+	return err
 }
 
 // Read implements Client. It reads a key that no client writes.
@@ -134,8 +142,17 @@ func (m *member) Revision(ctx context.Context) (int64, error) {
 // quorumRevision returns the revision of a linearizable read.
 func (m *member) quorumRevision(ctx context.Context) (int64, error) {
 	header, err := m.Read(ctx)
-	if err != nil || header.Revision > 0 {
-		return header.Revision, err
+	if err != nil {
+		return 0, err
+	}
+
+	return m.revisionAfter(ctx, header)
+}
+
+// revisionAfter returns the revision of a completed read. If etcd refused the read, it returns that of the member.
+func (m *member) revisionAfter(ctx context.Context, header ResponseHeader) (int64, error) {
+	if header.Revision > 0 {
+		return header.Revision, nil
 	}
 	// The member has applied all writes that were committed when the read started.
 	response, err := etcdserverpb.NewMaintenanceClient(m.etcd.ActiveConnection()).Status(ctx, &etcdserverpb.StatusRequest{})
@@ -364,12 +381,23 @@ func alarmsFor(statusErrors []string) []etcdcluster.Alarm {
 // has closed ends with the code Canceled after clientv3's last retry.
 func explain(call string, err error) error {
 	code := status.Code(err)
+	if code == codes.Unavailable && isHandshakeError(err) {
+		return fmt.Errorf("%s: %w: %w: %w", call, ErrUnreachable, ErrHandshake, boundedError{err})
+	}
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) ||
 		code == codes.DeadlineExceeded || code == codes.Canceled || code == codes.Unavailable && !isEtcdError(err) {
 		return fmt.Errorf("%s: %w: %w", call, ErrUnreachable, boundedError{err})
 	}
 
 	return fmt.Errorf("%s: %w", call, boundedError{err})
+}
+
+// handshakeErrors are texts of errors with which one side rejects the TLS handshake of the other. With TLS 1.3, a server verifies the certificate of
+// the client after its own handshake. grpc keeps only the text. It also has "authentication handshake failed" for a connection that breaks.
+var handshakeErrors = []string{"authentication handshake failed: tls: ", "authentication handshake failed: x509: ", "remote error: tls: "}
+
+func isHandshakeError(err error) bool {
+	return slices.ContainsFunc(handshakeErrors, func(text string) bool { return strings.Contains(err.Error(), text) })
 }
 
 // isEtcdError is true for errors that etcd itself sends with the code Unavailable, for example that it has no leader.

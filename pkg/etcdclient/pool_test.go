@@ -91,6 +91,7 @@ var _ = Describe("Pool", func() {
 		status, _, err := connect(etcdclient.Target{Address: s.address}).Status(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(status.Healthy).To(BeTrue())
+		Expect(status.ReadRefused).To(BeTrue())
 	})
 
 	DescribeTable("reads whether etcd authenticates its clients",
@@ -548,6 +549,8 @@ var _ = Describe("Pool", func() {
 				s := serve(server.serverConfig("main-local"))
 				_, _, err := connect(etcdclient.Target{Address: s.address, ServerName: name, Credentials: trusted().credentials("1", &loads)}).Status(ctx)
 				Expect(err).To(MatchError(etcdclient.ErrUnreachable))
+				Expect(err).To(MatchError(etcdclient.ErrHandshake))
+				Expect(err).To(MatchError(ContainSubstring("x509: certificate")))
 			},
 			Entry("of another CA", newPKI, newPKI, "main-local"),
 			Entry("of another name", func() *pki { return shared }, func() *pki { return shared }, "other-local"),

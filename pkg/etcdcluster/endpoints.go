@@ -36,12 +36,16 @@ type EndpointStatus struct {
 	Ordinal int
 	// Endpoint is the queried endpoint.
 	Endpoint string
-	// Reachable is true if the member responded. All following fields except Error are zero otherwise.
+	// Reachable is true if the member responded. All following fields except Error and HandshakeFailed are zero otherwise.
 	Reachable bool
 	// Error is why the member did not respond, or why it is not healthy. Empty: none.
 	Error string
+	// HandshakeFailed is true if the member did not respond because the TLS handshake failed. Error has the cause.
+	HandshakeFailed bool
 	// Healthy is true if the member completed a linearizable read, which needs a leader and a quorum. A learner is never healthy.
 	Healthy bool
+	// ReadRefused is true if etcd refused the read, because it authenticates its clients. The member is healthy nevertheless.
+	ReadRefused bool
 	// MemberID, ClusterID and LeaderID are the IDs in etcd. LeaderID is 0 while there is no leader.
 	MemberID, ClusterID, LeaderID uint64
 	// Learner is true if the member is a learner, which does not vote.

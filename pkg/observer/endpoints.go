@@ -7,6 +7,7 @@ package observer
 import (
 	"cmp"
 	"context"
+	"errors"
 	"net"
 	"net/url"
 	"slices"
@@ -192,7 +193,9 @@ func (r *reader) target(ctx context.Context, endpoint endpoint) (etcdclient.Targ
 func (r *reader) query(ctx context.Context, endpoint endpoint) endpointResult {
 	target, err := r.target(ctx, endpoint)
 	unreachable := func(err error) endpointResult {
-		return endpointResult{status: etcdcluster.EndpointStatus{Ordinal: endpoint.ordinal, Endpoint: target.Address, Error: err.Error()}}
+		return endpointResult{status: etcdcluster.EndpointStatus{
+			Ordinal: endpoint.ordinal, Endpoint: target.Address, Error: err.Error(), HandshakeFailed: errors.Is(err, etcdclient.ErrHandshake),
+		}}
 	}
 	if err != nil {
 		return unreachable(err)

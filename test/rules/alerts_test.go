@@ -107,7 +107,7 @@ var _ = Describe("The alerts", Ordered, ContinueOnFailure, func() {
 	DescribeTable("fire", expect,
 		Entry("when a cluster has no quorum", scenario{
 			series: []string{condition("Ready", "False", since(10, "1"))}, at: 16 * time.Minute,
-			firing: "EtcdQuorumLost", summary: "Etcd shoot--a/main has lost its quorum.",
+			firing: "EtcdQuorumLost", summary: "Etcd shoot--a/main serves no clients.",
 		}),
 		Entry("when a quorum is lost forever, and a user has to choose the data", scenario{
 			series: []string{conditionBecause("QuorumRecoverable", "False", "ChoiceRequired", since(10, "1"))}, at: 12 * time.Minute,
@@ -285,6 +285,7 @@ var _ = Describe("The alerts", Ordered, ContinueOnFailure, func() {
 		Entry("for a recovery that the operator begins after its dwell time, and ends", []string{
 			conditionBecause("QuorumRecoverable", "False", "RecoveryPending", "1x10 stale"), conditionBecause("QuorumRecoverable", "True", "Recovering", "_x11 1x10 stale"),
 		}, 2*time.Hour),
+		Entry("for a new cluster whose other members join slowly", []string{conditionBecause("Ready", "False", "Creating", "1x30 stale")}, time.Hour),
 		Entry("for members that are unreachable for ten minutes", []string{condition("Ready", "Unknown", "1x10 stale")}, 30*time.Minute),
 		Entry("for a member that restarts", []string{condition("AllMembersReady", "False", "1x20 stale")}, 40*time.Minute),
 		Entry("for an unknown cluster ID while members start", []string{condition("ClusterIDMismatch", "Unknown", "1x360")}, 5*time.Hour),

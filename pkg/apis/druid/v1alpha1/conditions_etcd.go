@@ -6,7 +6,7 @@ package v1alpha1
 
 // Types of the conditions of an Etcd.
 const (
-	// ConditionTypeReady is True when a quorum of the members is healthy.
+	// ConditionTypeReady is what clients see: it is True when a quorum of the members is healthy, and the client Service has an endpoint.
 	ConditionTypeReady ConditionType = "Ready"
 	// ConditionTypeAllMembersReady is True when every member of the desired cluster serves.
 	ConditionTypeAllMembersReady ConditionType = "AllMembersReady"
@@ -62,6 +62,8 @@ const (
 
 // Reasons that several conditions share.
 const (
+	// ReasonCertificatesInvalid means that a certificate is expired or not yet valid, or that no TLS handshake with a member succeeds.
+	ReasonCertificatesInvalid = "CertificatesInvalid"
 	// ReasonNotChecked means that the cluster hibernates, so that nothing can be observed.
 	ReasonNotChecked = "NotChecked"
 	// ReasonNoMembersInStatus means that no member has been seen yet.
@@ -82,6 +84,12 @@ const (
 	ReasonQuorate = "Quorate"
 	// ReasonQuorumLost means that fewer members than a quorum serve.
 	ReasonQuorumLost = "QuorumLost"
+	// ReasonCreating means that the voting members of a new cluster serve, and are fewer than a quorum of the requested ones.
+	ReasonCreating = "Creating"
+	// ReasonNoReadyEndpoint means that a quorum is healthy, and that no pod is ready, so that the client Service has no endpoint.
+	ReasonNoReadyEndpoint = "NoReadyEndpoint"
+	// ReasonAuthenticationRequired means the same, and that etcd refuses reads without a user, also those of the readiness probes.
+	ReasonAuthenticationRequired = "AuthenticationRequired"
 )
 
 // Reasons of the condition QuorumRecoverable.
@@ -306,8 +314,6 @@ const (
 	ReasonUnableToFetchSecrets = "UnableToFetchSecrets"
 	// ReasonCertificatesExpiring means that a certificate expires soon and only its owner can renew it.
 	ReasonCertificatesExpiring = "CertificatesExpiring"
-	// ReasonCertificatesInvalid means that a certificate is expired or not yet valid.
-	ReasonCertificatesInvalid = "CertificatesInvalid"
 )
 
 // Reasons of the condition StoreResolved.
