@@ -21,7 +21,6 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/calls"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/queue"
@@ -173,7 +172,7 @@ func (r *Reconciler) reconcile(ctx context.Context, req reconcile.Request) (reco
 	return r.report(ctx, result, delay)
 }
 
-// report patches the status and removes annotations that are consumed.
+// report removes the operation annotation, patches the status, and removes other annotations that are consumed.
 func (r *Reconciler) report(ctx context.Context, o engine.Result, delay *rollout.Delay) (reconcile.Result, error) {
 	run := o.Newest
 	for _, run := range []*engine.Run{o.Newest, o.Accepted} {
@@ -181,6 +180,10 @@ func (r *Reconciler) report(ctx context.Context, o engine.Result, delay *rollout
 			r.operations.record(client.ObjectKeyFromObject(run.Target.Stored), run.Planned)
 			r.operations.record(client.ObjectKeyFromObject(run.Target.Stored), run.Plan)
 		}
+	}
+	operationDone, err := r.removeOperation(ctx, o)
+	if err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	before, next, changed, err := r.writeStatus(ctx, o, delay)
 	if err != nil {
@@ -197,9 +200,7 @@ func (r *Reconciler) report(ctx context.Context, o engine.Result, delay *rollout
 			return reconcile.Result{}, err
 		}
 	}
-	consumed := r.consume(o.Requests, next, run.Observation)
-	operationDone := run.Applied && helper.RemoveOperationAnnotations(next)
-	if consumed || operationDone {
+	if r.consume(o.Requests, next, run.Observation) {
 		if err := r.Client.Patch(ctx, next, client.MergeFromWithOptions(run.Target.Stored.DeepCopy(), client.MergeFromWithOptimisticLock{})); client.IgnoreNotFound(err) != nil {
 			return reconcile.Result{}, fmt.Errorf("removing annotations: %w", err)
 		}

@@ -50,12 +50,44 @@ func (r *Reconciler) patchStatus(ctx context.Context, etcd, next *druidv1alpha1.
 // after five attempts. They wait for at most 50 milliseconds in total, since a worker is in use.
 func (r *Reconciler) writeStatus(ctx context.Context, o engine.Result, delay *rollout.Delay) (before, next *druidv1alpha1.Etcd, changed bool, err error) {
 	stored := o.Newest.Target.Stored
-	isSuperseded := false
-	isRepeated := func(err error) bool { return apierrors.IsConflict(err) && !isSuperseded }
-	err = retry.OnError(retry.DefaultRetry, isRepeated, func() error {
+	err = r.onLatest(ctx, stored, func() error {
 		before, next = stored.DeepCopy(), stored.DeepCopy()
 		changed = r.setStatus(ctx, next, o, delay)
-		err := r.patchStatus(ctx, stored, next)
+		return r.patchStatus(ctx, stored, next)
+	})
+	return before, next, changed, err
+}
+
+// removeOperation removes the operation annotation of a generation that is applied, and returns whether it did. The status reports the generation
+// afterwards. A client that waits for that can then write the Etcd without a conflict. If the operator stops in between, it continues with the recorded
+// generation. An operation that has not ended must not be taken for the one before, which has succeeded with the same generation. The status then
+// reports it first, and the next reconciliation removes the annotation.
+func (r *Reconciler) removeOperation(ctx context.Context, o engine.Result) (bool, error) {
+	stored := o.Newest.Target.Stored
+	without := stored.DeepCopy()
+	if !o.Newest.Applied || !helper.RemoveOperationAnnotations(without) ||
+		target.IsCompleted(without) && o.State != druidv1alpha1.LastOperationStateSucceeded {
+		return false, nil
+	}
+	err := r.onLatest(ctx, stored, func() error {
+		next := stored.DeepCopy()
+		helper.RemoveOperationAnnotations(next)
+		if err := r.Client.Patch(ctx, next, client.MergeFromWithOptions(stored.DeepCopy(), client.MergeFromWithOptimisticLock{})); err != nil {
+			return fmt.Errorf("removing the operation annotation: %w", err)
+		}
+		next.DeepCopyInto(stored)
+		return nil
+	})
+	return err == nil, err
+}
+
+// onLatest writes a version of an Etcd. If another client has changed it in the meantime, onLatest replaces it by the latest version, and writes that one.
+// It returns the conflict if the request has changed, or after five attempts.
+func (r *Reconciler) onLatest(ctx context.Context, stored *druidv1alpha1.Etcd, write func() error) error {
+	isSuperseded := false
+	isRepeated := func(err error) bool { return apierrors.IsConflict(err) && !isSuperseded }
+	return retry.OnError(retry.DefaultRetry, isRepeated, func() error {
+		err := write()
 		if !apierrors.IsConflict(err) {
 			return err
 		}
@@ -68,7 +100,6 @@ func (r *Reconciler) writeStatus(ctx context.Context, o engine.Result, delay *ro
 		}
 		return err
 	})
-	return before, next, changed, err
 }
 
 // isOtherRequest is true if two versions of an Etcd differ in what a user requests. A result of the one does not apply to the other. A deletion increases the

@@ -136,6 +136,36 @@ var _ = Describe("The status of an Etcd that changes during a reconciliation", f
 	)
 })
 
+var _ = Describe("The operation annotation", func() {
+	DescribeTable("is removed before the status reports the generation, and the Etcd has no other patch of its metadata", func(change func(*kube.Cluster)) {
+		k := kube.New(scheme)
+		isOperating, patches := false, 0
+		o := startOperator(k, func(write kube.Write) {
+			if !isOperating || !write.Done {
+				return
+			}
+			etcd := k.EtcdObject()
+			if write.What == "patch Etcd "+k.Etcd.Name {
+				patches++
+			}
+			if isReported := etcd.Status.ObservedGeneration != nil && *etcd.Status.ObservedGeneration == etcd.Generation; isReported && etcd.Generation > 1 {
+				Expect(etcd.Annotations).NotTo(HaveKey("druid.gardener.cloud/operation"))
+			}
+		})
+		create(3)(k)
+		o.run()
+		isOperating = true
+		change(k)
+		o.due = k.Clock.Now()
+		o.run()
+		Expect(patches).To(Equal(1))
+		Expect(conditions.Find(k.EtcdObject().Status.Conditions, druidv1alpha1.ConditionTypeReconciled)).To(HaveField("Status", druidv1alpha1.ConditionTrue))
+	},
+		Entry("of a change", update(relabel)),
+		Entry("of an operation without a change", update(func(*druidv1alpha1.Etcd) {})),
+	)
+})
+
 var _ = Describe("The events of an Etcd", func() {
 	It("report each changed condition of the controller once", func() {
 		k := kube.New(scheme)
