@@ -114,6 +114,7 @@ func (o *Options) addEtcd(ctx context.Context, mgr manager.Manager) error {
 		Garden:   shared.Garden,
 		Locks:    o.sharedLocks(),
 		Stores:   o.sharedStores(),
+		Versions: o.versions,
 
 		CopyTasks: o.Config.Controllers.EtcdCopyBackupsTask.Enabled,
 	}
@@ -148,6 +149,7 @@ func (o *Options) addCare(ctx context.Context, mgr manager.Manager) error {
 		Config:   care.ConfigFor(o.Config.Controllers.Etcd),
 		Observer: shared,
 		Members:  shared,
+		Versions: o.versions,
 	}
 	o.care.Completed().Apply(&options.Controller)
 	return care.AddToManager(ctx, mgr, options)

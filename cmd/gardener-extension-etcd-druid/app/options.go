@@ -53,6 +53,7 @@ type Options struct {
 	renderings   resourcemanager.Renderings
 	storesOnce   sync.Once
 	stores       *calls.StoreReservations
+	versions     *calls.EtcdVersions
 	observerErr  error
 	observerOnce sync.Once
 }
@@ -70,6 +71,7 @@ func NewOptions() *Options {
 		care:       &extensionscmdcontroller.ControllerOptions{MaxConcurrentReconciles: 15},
 		compaction: &extensionscmdcontroller.ControllerOptions{MaxConcurrentReconciles: 3},
 		opsTask:    &extensionscmdcontroller.ControllerOptions{MaxConcurrentReconciles: 3},
+		versions:   calls.NewEtcdVersions(),
 	}
 	o.controllers = extensionscmdcontroller.NewSwitchOptions(o.switches()...)
 	return o

@@ -79,6 +79,8 @@ type AddOptions struct {
 	// Members connects to members. Nil: a rejection of writes is not ended, the data of members is not compared, and each reconciliation observes the
 	// whole cluster.
 	Members Members
+	// Versions write the status of Etcds for all controllers of the process. Nil: writes of another controller cause conflicts.
+	Versions *calls.EtcdVersions
 	// Clock returns the current time. Nil: the real clock.
 	Clock clock.Clock
 }
@@ -90,6 +92,7 @@ func AddToManager(_ context.Context, mgr manager.Manager, o AddOptions) error {
 		Reader:   mgr.GetAPIReader(),
 		Observer: o.Observer,
 		Members:  o.Members,
+		Versions: o.Versions,
 		Config:   o.Config,
 		Clock:    o.Clock,
 		Recorder: mgr.GetEventRecorder(ControllerName),

@@ -18,7 +18,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -26,6 +25,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/calls"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
 )
@@ -68,6 +68,8 @@ type Reconciler struct {
 	// Members connects to members. Nil: a rejection of writes is not ended, the data of members is not compared, and each reconciliation observes the
 	// whole cluster.
 	Members Members
+	// Versions write the status of Etcds. Nil: writes of another controller cause conflicts.
+	Versions *calls.EtcdVersions
 	// Config has the periods and thresholds.
 	Config Config
 	// Clock returns the current time.
@@ -188,23 +190,13 @@ func (r *Reconciler) updateStatus(ctx context.Context, stored, etcd *druidv1alph
 	failure = errors.Join(failure, err)
 
 	// The observation does not apply to another spec: the next reconciliation observes again.
-	isSuperseded, isPatched := false, false
-	isRepeated := func(err error) bool { return apierrors.IsConflict(err) && !isSuperseded }
-	current, canonical := stored, etcd
-	err = retry.OnError(retry.DefaultBackoff, isRepeated, func() error {
-		var err error
+	isPatched, current, canonical := false, stored.DeepCopy(), etcd
+	isOther := func(latest *druidv1alpha1.Etcd) bool {
+		return latest.UID != stored.UID || latest.Generation != stored.Generation || latest.DeletionTimestamp != nil
+	}
+	err = r.Versions.Write(ctx, r.Reader, current, isOther, func() (err error) {
+		canonical, _ = helper.Canonical(current) // without errors, as this spec had none before
 		isPatched, err = r.patchStatus(ctx, current, canonical, observed{Observation: observation, quotaReachedIn: quotaReachedIn, refusal: refusal})
-		if !apierrors.IsConflict(err) {
-			return err
-		}
-		latest := &druidv1alpha1.Etcd{}
-		if gone := r.Client.Get(ctx, key, latest); gone != nil {
-			return gone
-		}
-		if isSuperseded = latest.UID != stored.UID || latest.Generation != stored.Generation || latest.DeletionTimestamp != nil; !isSuperseded {
-			current = latest
-			canonical, _ = helper.Canonical(latest) // without errors, as this spec had none before
-		}
 
 		return err
 	})
@@ -226,7 +218,7 @@ type observed struct {
 	refusal        string
 }
 
-// patchStatus patches the status of the stored Etcd if it differs from the observed one. It returns whether it does.
+// patchStatus patches the status of the stored Etcd if it differs from the observed one. It returns whether it does. Afterwards, stored has the new status.
 func (r *Reconciler) patchStatus(ctx context.Context, stored, etcd *druidv1alpha1.Etcd, o observed) (bool, error) {
 	updated := stored.DeepCopy()
 	conditions.ForCare(conditions.Input{
@@ -251,6 +243,7 @@ func (r *Reconciler) patchStatus(ctx context.Context, stored, etcd *druidv1alpha
 		r.prunesVersions.Store(true)
 	}
 	r.emitEvents(stored, updated)
+	updated.DeepCopyInto(stored)
 
 	return true, nil
 }

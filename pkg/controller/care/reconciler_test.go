@@ -93,7 +93,7 @@ var _ = Describe("An Etcd that another client writes during an observation", fun
 		c = fakeclient.NewClientBuilder().WithScheme(scheme).WithObjects(etcd).WithStatusSubresource(etcd).Build()
 		interruption = &interrupted{}
 		r = &care.Reconciler{
-			Client: c, Clock: testclock.NewFakeClock(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)), Recorder: events.NewFakeRecorder(100),
+			Client: c, Reader: c, Clock: testclock.NewFakeClock(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)), Recorder: events.NewFakeRecorder(100),
 			Config: care.Config{SyncPeriod: time.Minute}, Observer: interruption,
 		}
 	})

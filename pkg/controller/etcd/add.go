@@ -59,6 +59,8 @@ type AddOptions struct {
 	CopyTasks bool
 	// Locks prevent the replacement of a member while another controller defragments members. Nil: no lock.
 	Locks *calls.ClusterLocks
+	// Versions write the status and the annotations of Etcds for all controllers of the process. Nil: writes of another controller cause conflicts.
+	Versions *calls.EtcdVersions
 	// Renderings records what the embedded resource manager may apply. Nil: another resource manager applies it.
 	Renderings Renderings
 	// Stores prevent that two Etcds, or an Etcd and a copy, begin to use the same store at the same time. Nil: only other Etcds are considered.
@@ -80,6 +82,7 @@ func AddToManager(ctx context.Context, mgr manager.Manager, o AddOptions) error 
 		Recorder: mgr.GetEventRecorder(ControllerName),
 		Config:   o.Config,
 		Payloads: lru.New(cachedPayloads),
+		Versions: o.Versions,
 
 		CopyTasks:  o.CopyTasks,
 		Renderings: o.Renderings,

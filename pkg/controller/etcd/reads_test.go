@@ -23,7 +23,6 @@ var readers = map[string]string{
 	"requestsFor":            "the object that is reconciled, and the queue",
 	"reportLoop":             "the object that is reconciled, and the queue",
 	"isCreating":             "the object that is reconciled, and the queue",
-	"onLatest":               "the object that is reconciled, and the queue",
 	"deleteConnection":       "a deletion reads uncached, and has no engine",
 	"deleteIssued":           "a deletion reads uncached, and has no engine",
 	"deleteJobsIf":           "a deletion reads uncached, and has no engine",

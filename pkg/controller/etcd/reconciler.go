@@ -88,6 +88,8 @@ type Reconciler struct {
 	Renderings Renderings
 	// Locks prevent the replacement of a member while another controller defragments members. Nil: no lock.
 	Locks *calls.ClusterLocks
+	// Versions write the status and the annotations of Etcds. Nil: writes of another controller cause conflicts.
+	Versions *calls.EtcdVersions
 	// Stores prevent that two Etcds begin to use the same store at the same time. Nil: nothing prevents it.
 	Stores *calls.StoreReservations
 	// Rollouts grants updates to newer defaults. Nil: none are granted, which Config.Rollout must then not require.

@@ -14,9 +14,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -46,8 +44,7 @@ func (r *Reconciler) patchStatus(ctx context.Context, etcd, next *druidv1alpha1.
 
 // writeStatus patches the status. It returns the Etcd before and after the patch, and whether the condition Reconciled changed. If another controller has
 // changed the status in the meantime, the same result is written into the new version. Otherwise, the whole reconciliation would be repeated, with its reads
-// and dry runs. With thousands of Etcds in the queue, the Etcd would also wait for all of them again. It returns the conflict if the request has changed, or
-// after five attempts. They wait for at most 50 milliseconds in total, since a worker is in use.
+// and dry runs. With thousands of Etcds in the queue, the Etcd would also wait for all of them again.
 func (r *Reconciler) writeStatus(ctx context.Context, o engine.Result, delay *rollout.Delay) (before, next *druidv1alpha1.Etcd, changed bool, err error) {
 	stored := o.Newest.Target.Stored
 	err = r.onLatest(ctx, stored, func() error {
@@ -81,25 +78,10 @@ func (r *Reconciler) removeOperation(ctx context.Context, o engine.Result) (bool
 	return err == nil, err
 }
 
-// onLatest writes a version of an Etcd. If another client has changed it in the meantime, onLatest replaces it by the latest version, and writes that one.
-// It returns the conflict if the request has changed, or after five attempts.
+// onLatest writes a version of an Etcd, or the latest version if the request is the same.
 func (r *Reconciler) onLatest(ctx context.Context, stored *druidv1alpha1.Etcd, write func() error) error {
-	isSuperseded := false
-	isRepeated := func(err error) bool { return apierrors.IsConflict(err) && !isSuperseded }
-	return retry.OnError(retry.DefaultRetry, isRepeated, func() error {
-		err := write()
-		if !apierrors.IsConflict(err) {
-			return err
-		}
-		latest := &druidv1alpha1.Etcd{}
-		if gone := r.Reader.Get(ctx, client.ObjectKeyFromObject(stored), latest); gone != nil { // the cache may still have the old version
-			return gone
-		}
-		if isSuperseded = isOtherRequest(stored, latest); !isSuperseded {
-			latest.DeepCopyInto(stored)
-		}
-		return err
-	})
+	isOther := func(latest *druidv1alpha1.Etcd) bool { return isOtherRequest(stored, latest) }
+	return r.Versions.Write(ctx, r.Reader, stored, isOther, write)
 }
 
 // isOtherRequest is true if two versions of an Etcd differ in what a user requests. A result of the one does not apply to the other. A deletion increases the
