@@ -98,6 +98,8 @@ func StoreLocationOf(pod corev1.PodSpec) string {
 	if store.Provider == "" || store.Container == "" || store.Prefix == "" {
 		return ""
 	}
+	// The kubelet makes one dollar sign of two before the sidecar reads them.
+	store.Container, store.Prefix = strings.ReplaceAll(store.Container, "$$", "$"), strings.ReplaceAll(store.Prefix, "$$", "$")
 
 	return store.String()
 }

@@ -215,6 +215,24 @@ var _ = Describe("Jobs", func() {
 		}
 	}
 
+	for _, job := range jobs {
+		It("should pass texts of a spec unchanged to the processes of "+job.folder, func() {
+			for _, provider := range []string{"S3", "Local"} {
+				podWith := func(text string) corev1.PodSpec {
+					return job.render([]func(*druidv1alpha1.Etcd){fixture.WithStore(provider), everySetting, func(etcd *druidv1alpha1.Etcd) {
+						fixture.FillTexts(&etcd.Spec, text)
+						etcd.Spec.Backup.Store.Provider = new(druidv1alpha1.StorageProvider(provider))
+					}}).Spec.Template.Spec
+				}
+				var expected []string
+				for _, text := range fixture.ProcessTexts(podWith(fixture.Plain)) {
+					expected = append(expected, strings.ReplaceAll(text, fixture.Plain, fixture.Reference))
+				}
+				Expect(fixture.ProcessTexts(podWith(fixture.Reference))).To(Equal(expected))
+			}
+		})
+	}
+
 	It("should have no golden file without a case", func() {
 		for _, job := range jobs {
 			var expected []string

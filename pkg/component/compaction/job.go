@@ -100,7 +100,7 @@ func inspection(ordinal int) kind {
 // job returns the Job with a pod. Its deadline is that of the pod. The settings lack the deadline and the template.
 func (k kind) job(etcd *druidv1alpha1.Etcd, annotations, podLabels map[string]string, settings batchv1.JobSpec, pod corev1.PodSpec) *batchv1.Job {
 	settings.ActiveDeadlineSeconds = pod.ActiveDeadlineSeconds
-	settings.Template = corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: podLabels, Annotations: podAnnotations(etcd)}, Spec: pod}
+	settings.Template = corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: podLabels, Annotations: podAnnotations(etcd)}, Spec: podspec.Literal(pod)}
 
 	return &batchv1.Job{
 		TypeMeta: metav1.TypeMeta{APIVersion: batchv1.SchemeGroupVersion.String(), Kind: "Job"},

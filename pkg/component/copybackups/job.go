@@ -90,14 +90,14 @@ func podTemplate(v Values) corev1.PodTemplateSpec {
 
 	return corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Labels: labels},
-		Spec: corev1.PodSpec{
+		Spec: podspec.Literal(corev1.PodSpec{
 			RestartPolicy:                corev1.RestartPolicyNever,
 			AutomountServiceAccountToken: new(false),
 			SecurityContext:              podspec.SecurityContext(false),
 			InitContainers:               initContainers(v),
 			Containers:                   []corev1.Container{container(v)},
 			Volumes:                      volumes(v),
-		},
+		}),
 	}
 }
 

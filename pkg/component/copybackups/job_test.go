@@ -7,10 +7,12 @@ package copybackups_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -19,6 +21,7 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/component/copybackups"
+	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
 func task(change ...func(*druidv1alpha1.EtcdCopyBackupsTask)) *druidv1alpha1.EtcdCopyBackupsTask {
@@ -89,6 +92,19 @@ var _ = Describe("Job", func() {
 			Expect(string(rendered)).To(Equal(string(golden)), "UPDATE_GOLDEN=1 updates the file; explain in the commit why the Job changed")
 		})
 	}
+
+	DescribeTable("passes texts of a task unchanged to the processes", func(provider backupstore.Provider) {
+		podWith := func(text string) corev1.PodSpec {
+			store := backupstore.Store{Provider: provider, Container: text, Prefix: text, EndpointOverride: text, SecretName: text, HostPath: text}
+
+			return copybackups.Job(copybackups.Values{Task: task(withEverything), Source: store, Target: store}).Spec.Template.Spec
+		}
+		var expected []string
+		for _, text := range fixture.ProcessTexts(podWith(fixture.Plain)) {
+			expected = append(expected, strings.ReplaceAll(text, fixture.Plain, fixture.Reference))
+		}
+		Expect(fixture.ProcessTexts(podWith(fixture.Reference))).To(Equal(expected))
+	}, Entry("of S3", backupstore.ProviderS3), Entry("of Local", backupstore.ProviderLocal))
 
 	It("has no golden file without a case", func() {
 		var expected []string

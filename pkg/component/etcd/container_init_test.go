@@ -67,7 +67,7 @@ func describeInitContainer(shell []string) {
 			Expect(os.WriteFile(mountInfo, []byte("22 1 8:1 / / rw - ext4 /dev/sda1 rw\n23 22 8:1 "+source+" "+folder+" rw - ext4 /dev/sda1 rw\n"), 0o600)).To(Succeed())
 			var command []string
 			for _, arg := range container.Command {
-				command = append(command, strings.NewReplacer("/home/nonroot/test-bucket", folder, "/proc/self/mountinfo", mountInfo).Replace(arg))
+				command = append(command, strings.NewReplacer("$$", "$", "/home/nonroot/test-bucket", folder, "/proc/self/mountinfo", mountInfo).Replace(arg))
 			}
 			if command[0] == "sh" {
 				if !isRoot {

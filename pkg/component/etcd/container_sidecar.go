@@ -27,17 +27,21 @@ func sidecarContainer(v Values) corev1.Container {
 	}
 }
 
-// variablePodUID is the environment variable of the sidecar with the UID of its pod.
-const variablePodUID = "POD_UID"
+const (
+	// variablePodUID is the environment variable of the sidecar with the UID of its pod.
+	variablePodUID = "POD_UID"
+	// variablePodName is the environment variable of the sidecar with the name of its pod.
+	variablePodName = "POD_NAME"
+)
 
 // sidecarEnvironment names the member: the sidecar takes its ordinal or address from POD_NAME.
 func sidecarEnvironment(v Values) []corev1.EnvVar {
 	var environment []corev1.EnvVar
 	if v.MembersByAddress {
 		environment = append(environment,
-			podspec.FieldVariable("POD_IP", "status.podIP"), corev1.EnvVar{Name: "POD_NAME", Value: v.Name + "-$(POD_IP)"})
+			podspec.FieldVariable("POD_IP", "status.podIP"), corev1.EnvVar{Name: variablePodName, Value: v.Name + "-$(POD_IP)"})
 	} else {
-		environment = append(environment, podspec.FieldVariable("POD_NAME", "metadata.name"))
+		environment = append(environment, podspec.FieldVariable(variablePodName, "metadata.name"))
 	}
 	environment = append(environment, podspec.FieldVariable("POD_NAMESPACE", "metadata.namespace"))
 	if len(restoreArgs(v)) > 0 {

@@ -36,6 +36,7 @@ func podTemplate(v Values, configChecksum string) corev1.PodTemplateSpec {
 	if v.Components.Network {
 		template.Spec.ServiceAccountName = v.Name
 	}
+	template.Spec = podspec.Literal(template.Spec, variablePodName, flagOfPodUID)
 
 	return template
 }

@@ -37,6 +37,9 @@ func sidecarArgs(v Values) []string {
 	)
 }
 
+// flagOfPodUID is the flag whose value the kubelet takes from variablePodUID.
+const flagOfPodUID = "--initial-cluster-token"
+
 // restoreArgs give a restored member the name and the peer URLs of its configuration. Without them the sidecar restores a member with the peer
 // URL of localhost. It registers the configured ones after etcd has started, and stops etcd if they use TLS. The next start of a single member
 // takes more than half a minute: its sidecar requests the member list from a Service without endpoints. Only the first member of a cluster is
@@ -46,7 +49,7 @@ func restoreArgs(v Values) []string {
 		return nil
 	}
 	first, entries := v.Members[0], []string{}
-	args := []string{"--name=" + first.Name, "--initial-cluster-token=$(" + variablePodUID + ")"}
+	args := []string{"--name=" + first.Name, flagOfPodUID + "=$(" + variablePodUID + ")"}
 	for _, url := range peerURLs(v, first) {
 		entries = append(entries, first.Name+"="+url)
 		args = append(args, "--initial-advertise-peer-urls="+url)

@@ -97,6 +97,7 @@ var _ = Describe("ValidateEtcd", func() {
 		Entry("user info in a peer URL of the cluster to join", "spec.etcd.bootstrapWithExistingCluster.members[0].peerUrls[1]", "must not have user info", bootstrap("http://10.0.0.1:2379", "http://10.0.0.1:2380", "http://user:hunter2@a:2380")),
 		Entry("user info in a client endpoint of the cluster to join", "spec.etcd.bootstrapWithExistingCluster.clientEndpoints[0]", "must not have user info", bootstrap("http://user:hunter2@10.0.0.1:2379", "http://10.0.0.1:2380")),
 		Entry("user info in the endpoint of the store", "spec.backup.store.endpointOverride", "must not have user info", fixture.WithStore("S3"), func(e *druidv1alpha1.Etcd) {
+		Entry("two URLs in a peer URL of the cluster to join", "spec.etcd.bootstrapWithExistingCluster.members[0].peerUrls[0]", "must not have a comma", bootstrap("http://10.0.0.1:2379", "http://10.0.0.1:2380/,http://10.0.0.2:2380")),
 			e.Spec.Backup.Store.EndpointOverride = new("https://user:hunter2@s3.example.com")
 		}),
 		Entry("user info in an endpoint of the store without scheme", "spec.backup.store.endpointOverride", "must not have user info", fixture.WithStore("S3"), func(e *druidv1alpha1.Etcd) {

@@ -5,6 +5,8 @@
 package validation
 
 import (
+	"strings"
+
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
@@ -12,18 +14,18 @@ import (
 )
 
 // validateURLs rejects URLs with user info, because they occur in flags of containers, in the member list of etcd, and in
-// messages.
+// messages. It rejects URLs with a comma, which separates URLs in flags.
 func validateURLs(etcd *druidv1alpha1.Etcd, spec *field.Path) field.ErrorList {
 	etcdPath := spec.Child("etcd")
 	var errs field.ErrorList
 	for i, additional := range etcd.Spec.Etcd.AdditionalAdvertisePeerURLs {
-		errs = append(errs, validateNoUserInfo(additional.URLs, etcdPath.Child("additionalAdvertisePeerURLs").Index(i).Child("urls"))...)
+		errs = append(errs, validateURLTexts(additional.URLs, etcdPath.Child("additionalAdvertisePeerURLs").Index(i).Child("urls"))...)
 	}
 	if bootstrap := etcd.Spec.Etcd.BootstrapWithExistingCluster; bootstrap != nil {
 		path := etcdPath.Child("bootstrapWithExistingCluster")
-		errs = append(errs, validateNoUserInfo(bootstrap.ClientEndpoints, path.Child("clientEndpoints"))...)
+		errs = append(errs, validateURLTexts(bootstrap.ClientEndpoints, path.Child("clientEndpoints"))...)
 		for i, member := range bootstrap.Members {
-			errs = append(errs, validateNoUserInfo(member.PeerURLs, path.Child("members").Index(i).Child("peerUrls"))...)
+			errs = append(errs, validateURLTexts(member.PeerURLs, path.Child("members").Index(i).Child("peerUrls"))...)
 		}
 	}
 	if store := etcd.Spec.Backup.Store; store != nil {
@@ -33,11 +35,14 @@ func validateURLs(etcd *druidv1alpha1.Etcd, spec *field.Path) field.ErrorList {
 	return errs
 }
 
-func validateNoUserInfo(urls []string, path *field.Path) field.ErrorList {
+func validateURLTexts(urls []string, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, url := range urls {
 		if helper.HasUserInfo(url) {
 			errs = append(errs, field.Forbidden(path.Index(i), "must not have user info: remove what is before the @ of the host"))
+		}
+		if strings.Contains(url, ",") {
+			errs = append(errs, field.Forbidden(path.Index(i), "must not have a comma, which separates URLs in flags: write each URL as an entry of its own"))
 		}
 	}
 
