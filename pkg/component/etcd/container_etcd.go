@@ -14,6 +14,13 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/component/podspec"
 )
 
+// Names of the ports of the containers, and of the client Service. The API server warns if two containers of a pod have a port of the same name.
+const (
+	portClient = "client"
+	portPeer   = "server"
+	portBackup = "backuprestore"
+)
+
 // etcdContainer runs etcd-wrapper. It has neither a startup nor a liveness probe: etcd starts only after the sidecar has
 // restored its data, which has no time limit. A failed probe would restart the restore.
 func etcdContainer(v Values) corev1.Container {
@@ -24,8 +31,8 @@ func etcdContainer(v Values) corev1.Container {
 		Args:            etcdArgs(v),
 		Env:             []corev1.EnvVar{{Name: "HOME", Value: podspec.Home(v.Pod.RunAsRoot)}},
 		Ports: []corev1.ContainerPort{
-			{Name: "server", ContainerPort: v.Ports.Peer, Protocol: corev1.ProtocolTCP},
-			{Name: "client", ContainerPort: v.Ports.Client, Protocol: corev1.ProtocolTCP},
+			{Name: portPeer, ContainerPort: v.Ports.Peer, Protocol: corev1.ProtocolTCP},
+			{Name: portClient, ContainerPort: v.Ports.Client, Protocol: corev1.ProtocolTCP},
 		},
 		ReadinessProbe:  readinessProbe(v),
 		Lifecycle:       lifecycle(v),

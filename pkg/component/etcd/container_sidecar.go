@@ -20,7 +20,7 @@ func sidecarContainer(v Values) corev1.Container {
 		ImagePullPolicy: v.Pod.ImagePullPolicy,
 		Args:            sidecarArgs(v),
 		Env:             sidecarEnvironment(v),
-		Ports:           []corev1.ContainerPort{{Name: "server", ContainerPort: v.Ports.Backup, Protocol: corev1.ProtocolTCP}},
+		Ports:           []corev1.ContainerPort{{Name: portBackup, ContainerPort: v.Ports.Backup, Protocol: corev1.ProtocolTCP}},
 		Resources:       v.Sidecar.Resources,
 		SecurityContext: podspec.ContainerSecurityContext(v.Pod.RunAsRoot),
 		VolumeMounts:    sidecarMounts(v),

@@ -172,6 +172,40 @@ var _ = Describe("Objects", func() {
 	)
 
 	It("should let unhealthy pods be evicted when the annotation says so", func() {
+	It("should name the ports of the pod differently, because the API server warns otherwise", func() {
+		var names []string
+		for _, container := range only[*appsv1.StatefulSet](render(inputOf()())).Spec.Template.Spec.Containers {
+			for _, port := range container.Ports {
+				names = append(names, port.Name)
+			}
+		}
+		Expect(names).To(ConsistOf("server", "client", "backuprestore"))
+	})
+
+	DescribeTable("should have metadata that the API server accepts for all objects", func(options ...func(*druidv1alpha1.Etcd)) {
+		in := inputOf(append(options, fixture.WithStore("S3"))...)()
+		values, err := etcd.ValuesFor(in)
+		Expect(err).NotTo(HaveOccurred())
+		objects := render(in)
+		for _, lease := range append(etcd.MemberLeases(values), etcd.SnapshotLeases(values)...) {
+			objects = append(objects, lease)
+		}
+		Expect(etcd.CheckMetadata(objects...)).To(Succeed())
+	},
+		Entry("of the longest name", fixture.WithName(strings.Repeat("n", 52))),
+		Entry("of the longest prefix of member names", fixture.WithName(strings.Repeat("n", 52)), func(e *druidv1alpha1.Etcd) { e.Spec.MemberNamePrefix = new(strings.Repeat("p", 63)) }),
+		Entry("of a long address", func(e *druidv1alpha1.Etcd) {
+			e.Spec.ExternallyManagedMemberAddresses = []string{"machine-0.control-plane.europe-west1-b.c.example-project-123456.internal"}
+		}),
+	)
+
+	It("should name the object and the field that the API server rejects", func() {
+		objects := render(inputOf(func(e *druidv1alpha1.Etcd) {
+			e.Spec.Etcd.ClientService = &druidv1alpha1.ClientService{Labels: map[string]string{"a": "b c"}}
+		})())
+		Expect(etcd.CheckMetadata(objects...)).To(MatchError(And(HavePrefix("Service test-client: metadata.labels: "), ContainSubstring("b c"))))
+	})
+
 		budget := only[*policyv1.PodDisruptionBudget](render(inputOf(fixture.WithAnnotation("resources.druid.gardener.cloud/allow-unhealthy-pod-eviction", ""))()))
 		Expect(budget.Spec.UnhealthyPodEvictionPolicy).To(HaveValue(Equal(policyv1.AlwaysAllow)))
 	})

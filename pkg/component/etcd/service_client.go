@@ -22,10 +22,10 @@ import (
 // with wrong data or another volume is replaced, it contains only the others.
 func clientService(v Values) (*corev1.Service, error) {
 	service := v.service(v.Names.ClientService, druidv1alpha1.ComponentNameClientService,
-		servicePort("client", v.Ports.Client),
+		servicePort(portClient, v.Ports.Client),
 		// The network policies of Gardener are derived from the ports of this Service. It therefore includes the peer port.
-		servicePort("server", v.Ports.Peer),
-		servicePort("backuprestore", v.Ports.Backup),
+		servicePort(portPeer, v.Ports.Peer),
+		servicePort(portBackup, v.Ports.Backup),
 	)
 	service.Labels = merge(v.ClientService.Labels, service.Labels)
 	service.Annotations = merge(v.ClientService.Annotations)
