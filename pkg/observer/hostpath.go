@@ -44,21 +44,21 @@ func (r *reader) readStore(ctx context.Context) {
 		r.observation.LocalStore.Error = err.Error()
 	}
 	r.observation.LocalStore.HostPath = hostPath
-	r.observation.StoreCredentials = etcdcluster.StoreCredentials{SecretName: resolution.Store.SecretName, Public: r.publicValues(ctx, r.etcd.Namespace, resolution.Store.SecretName)}
+	r.observation.StoreCredentials = r.storeCredentials(ctx, r.etcd.Namespace, resolution.Store.SecretName)
 	if err := r.readStoreUsers(ctx, *resolution.Store); err != nil {
 		r.failed(etcdcluster.SectionGardener, err)
 	}
 }
 
-// publicValues returns what identifies a store in the Secret with its credentials. Nil: there is no Secret, or it cannot be read.
-func (o *Observer) publicValues(ctx context.Context, namespace, name string) map[string]string {
+// storeCredentials returns what is known about the Secret with the credentials of a store. Public is nil if there is no Secret, or if it cannot be read.
+func (o *Observer) storeCredentials(ctx context.Context, namespace, name string) etcdcluster.StoreCredentials {
+	credentials := etcdcluster.StoreCredentials{SecretName: name}
 	if name == "" {
-		return nil
+		return credentials
 	}
-	known, exists, err := o.keysOf(ctx, client.ObjectKey{Namespace: namespace, Name: name})
-	if err != nil || !exists {
-		return nil
+	if known, exists, err := o.keysOf(ctx, client.ObjectKey{Namespace: namespace, Name: name}); err == nil && exists {
+		credentials.Public, credentials.WhiteSpaceKey = known.store, known.whiteSpaceKey
 	}
 
-	return known.store
+	return credentials
 }

@@ -35,6 +35,8 @@ type secretKeys struct {
 	checksums       map[string]string
 	// store are the values that identify a backup store, if the Secret has its credentials. They are no secrets.
 	store map[string]string
+	// whiteSpaceKey is a key whose value has white space at its start or end. Empty: there is none.
+	whiteSpaceKey string
 }
 
 // readSecrets reads which Secrets exist, which keys they have, and until when certificates in them are valid. Secrets that
@@ -80,7 +82,7 @@ func (o *Observer) keysOf(ctx context.Context, key client.ObjectKey) (secretKeys
 	}
 	known := secretKeys{
 		resourceVersion: secret.ResourceVersion, deleting: secret.DeletionTimestamp != nil, keys: slices.Sorted(maps.Keys(secret.Data)),
-		certificates: certificatesIn(secret.Data), checksums: certificateChecksums(secret.Data), store: backupstore.PublicValues(secret.Data),
+		certificates: certificatesIn(secret.Data), checksums: certificateChecksums(secret.Data), store: backupstore.PublicValues(secret.Data), whiteSpaceKey: backupstore.KeyWithWhiteSpace(secret.Data),
 	}
 	o.cacheSecret(key, &known)
 

@@ -92,6 +92,11 @@ var _ = Describe("The users of a store", func() {
 		Expect(reads.Load()).To(Equal(before))
 	})
 
+	It("name a key of the credentials whose value has white space around it", func() {
+		objects[0].(*corev1.Secret).Data["accessKeyID"] = []byte("AKIA\n")
+		Expect(observe(true)().StoreCredentials.WhiteSpaceKey).To(Equal("accessKeyID"))
+	})
+
 	It("are Etcds of all namespaces: by their records, or else by their spec", func() {
 		deleted := etcd("b", "recorded", "elsewhere")
 		deleted.Finalizers, deleted.DeletionTimestamp = []string{"x"}, new(metav1.NewTime(time.Now()))

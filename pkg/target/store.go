@@ -33,8 +33,30 @@ func (t *Target) ResolveStore(o etcdcluster.Observation, config Config, now time
 		return err
 	}
 	t.identifyStore(o, now)
+	if err := t.checkStoreUse(o); err != nil {
+		return err
+	}
 
-	return t.checkStoreUse(o)
+	return t.checkCredentials(o)
+}
+
+// checkCredentials refuses credentials with white space around a value. A cluster that has started in the store keeps it: the provider may accept
+// the value.
+func (t *Target) checkCredentials(o etcdcluster.Observation) error {
+	credentials := o.StoreCredentials
+	if credentials.WhiteSpaceKey == "" || credentials.SecretName != t.Store.SecretName {
+		return nil
+	}
+	err := fmt.Errorf("spec.backup.store.secretRef: the value of key %s in Secret %s begins or ends with white space, which the sidecar sends to the store: remove it, for example the newline at its end",
+		credentials.WhiteSpaceKey, credentials.SecretName)
+	if !t.hasStarted(o) {
+		t.Store = nil
+
+		return t.refuseStore(druidv1alpha1.ReasonStoreInvalid, err)
+	}
+	t.StoreResolution = &conditions.StoreResolution{Reason: druidv1alpha1.ReasonStoreInvalid, Message: t.StoreResolution.Message + ", as before: " + err.Error()}
+
+	return nil
 }
 
 // ResolvedStore returns the location to which ResolveStore resolves the store now, and leaves the target as it is. Empty: there is no store, or

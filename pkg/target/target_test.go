@@ -403,6 +403,18 @@ var _ = Describe("ResolveStore", func() {
 			Entry("not of another Secret", ``, func(o *etcdcluster.Observation) { o.StoreCredentials.SecretName = "other" }),
 		)
 
+		It("is refused with white space around a value of its credentials, unless the cluster has started in it", func() {
+			whiteSpace := func(o *etcdcluster.Observation) { o.StoreCredentials.WhiteSpaceKey = "secretAccessKey" }
+			t, problem := resolve(target.Newest, whiteSpace)
+			Expect(problem).To(And(HavePrefix("Refused ERR_RESOLVE_STORE: "), ContainSubstring("key secretAccessKey in Secret etcd-backup begins or ends with white space")))
+			Expect(t.Store).To(BeNil())
+
+			t, problem = resolve(target.Newest, whiteSpace, recordedAs(before+`,"endpoint":"a.example.org"}`))
+			Expect(problem).To(BeEmpty())
+			Expect(t.Store).NotTo(BeNil())
+			Expect(*t.StoreResolution).To(And(HaveField("Reason", "StoreInvalid"), HaveField("Message", ContainSubstring("key secretAccessKey"))))
+		})
+
 		It("records when the endpoint changes, and is not verified there", func() {
 			t, problem := resolve(target.Newest, recordedAs(before+`,"endpoint":"b.example.org","verifiedAt":"2026-01-01T00:00:00Z"}`), lease(base+` endpoint "b.example.org"`))
 			Expect(problem).To(BeEmpty())

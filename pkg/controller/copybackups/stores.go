@@ -90,6 +90,9 @@ func (r *Reconciler) checkSecret(ctx context.Context, namespace string, store ba
 	case err != nil:
 		return store, fmt.Errorf("reading Secret %s: %w", store.SecretName, err)
 	}
+	if key := backupstore.KeyWithWhiteSpace(secret.Data); key != "" {
+		return store, &waitingError{fmt.Sprintf("Waiting for Secret %s, which %s needs: the value of key %s begins or ends with white space, remove it", store.SecretName, path, key)}
+	}
 	store.Identity = backupstore.IdentityOf(store, namespace, backupstore.PublicValues(secret.Data))
 	return r.locate(store, string(secret.Data[backupstore.KeyHostPath]), path)
 }
