@@ -48,6 +48,7 @@ var _ = Describe("ValidateEtcd", func() {
 		Entry("URLs of members with a prefix", peerURL("eu-test-0"), func(e *druidv1alpha1.Etcd) { e.Spec.MemberNamePrefix = new("eu") }),
 		Entry("URLs of members while the cluster hibernates", fixture.WithReplicas(0), peerURL("test-2")),
 		Entry("a schedule with a range", schedule("0 8-18 * * 1-5")),
+		Entry("a schedule in leap years", schedule("0 0 29 2 *")),
 		Entry("a schedule on Sundays", schedule("0 0 * * 0")),
 		Entry("a retention in hours", retention("periodic", "1")),
 		Entry("no retention", retention("periodic", "0")),
@@ -96,8 +97,8 @@ var _ = Describe("ValidateEtcd", func() {
 		}),
 		Entry("user info in a peer URL of the cluster to join", "spec.etcd.bootstrapWithExistingCluster.members[0].peerUrls[1]", "must not have user info", bootstrap("http://10.0.0.1:2379", "http://10.0.0.1:2380", "http://user:hunter2@a:2380")),
 		Entry("user info in a client endpoint of the cluster to join", "spec.etcd.bootstrapWithExistingCluster.clientEndpoints[0]", "must not have user info", bootstrap("http://user:hunter2@10.0.0.1:2379", "http://10.0.0.1:2380")),
-		Entry("user info in the endpoint of the store", "spec.backup.store.endpointOverride", "must not have user info", fixture.WithStore("S3"), func(e *druidv1alpha1.Etcd) {
 		Entry("two URLs in a peer URL of the cluster to join", "spec.etcd.bootstrapWithExistingCluster.members[0].peerUrls[0]", "must not have a comma", bootstrap("http://10.0.0.1:2379", "http://10.0.0.1:2380/,http://10.0.0.2:2380")),
+		Entry("user info in the endpoint of the store", "spec.backup.store.endpointOverride", "must not have user info", fixture.WithStore("S3"), func(e *druidv1alpha1.Etcd) {
 			e.Spec.Backup.Store.EndpointOverride = new("https://user:hunter2@s3.example.com")
 		}),
 		Entry("user info in an endpoint of the store without scheme", "spec.backup.store.endpointOverride", "must not have user info", fixture.WithStore("S3"), func(e *druidv1alpha1.Etcd) {
@@ -116,6 +117,10 @@ var _ = Describe("ValidateEtcd", func() {
 
 		Entry("a schedule whose range descends", "spec.backup.fullSnapshotSchedule", "cannot read it", schedule("0 18-8 * * *")),
 		Entry("a schedule on the seventh day", "spec.backup.fullSnapshotSchedule", "0 is Sunday", schedule("0 0 * * 7")),
+		Entry("a schedule on a day that February does not have", "spec.backup.fullSnapshotSchedule", "set a day that one of them has", schedule("0 0 30 2 *")),
+		Entry("a schedule on a day that none of its months has", "spec.backup.fullSnapshotSchedule", "no next time", schedule("0 0 31 2,4,6 *")),
+		Entry("a schedule of defragmentation without a next time", "spec.etcd.defragmentationSchedule", "no next time",
+			func(e *druidv1alpha1.Etcd) { e.Spec.Etcd.DefragmentationSchedule = new("0 0 30 2 *") }),
 		Entry("a schedule of defragmentation that is none", "spec.etcd.defragmentationSchedule", "cannot read it",
 			func(e *druidv1alpha1.Etcd) { e.Spec.Etcd.DefragmentationSchedule = new("daily") }),
 		Entry("a retention that is no time", "spec.sharedConfig.autoCompactionRetention", "such as 30m", retention("periodic", "soon")),

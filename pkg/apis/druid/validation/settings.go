@@ -77,13 +77,17 @@ func validateBackup(etcd *druidv1alpha1.Etcd, backupPath *field.Path) field.Erro
 }
 
 // validateSchedule uses the cron parser of the sidecar, which checks more than a pattern can: that a range ascends, and that
-// Sunday is 0.
+// Sunday is 0. With a schedule without a next time, the sidecar takes full snapshots without a pause.
 func validateSchedule(schedule *string, at *field.Path) field.ErrorList {
 	if schedule == nil {
 		return nil
 	}
-	if _, err := cron.ParseStandard(*schedule); err != nil {
+	parsed, err := cron.ParseStandard(*schedule)
+	if err != nil {
 		return field.ErrorList{field.Invalid(at, *schedule, fmt.Sprintf("the sidecar cannot read it: %v; it needs minute, hour, day of the month, month and day of the week (0 to 6, 0 is Sunday)", err))}
+	}
+	if parsed.Next(time.Unix(0, 0).UTC()).IsZero() {
+		return field.ErrorList{field.Invalid(at, *schedule, "has no next time, because its months do not have that day: set a day that one of them has, for example 28, or remove the field for the default")}
 	}
 
 	return nil
