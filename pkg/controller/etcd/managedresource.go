@@ -10,17 +10,20 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"unicode"
 
 	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	"github.com/gardener/gardener/pkg/utils/managedresources"
-	"go.yaml.in/yaml/v3"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	jsonserializer "k8s.io/apimachinery/pkg/runtime/serializer/json"
+	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -68,10 +71,11 @@ func (r *Reconciler) serialize(etcd *druidv1alpha1.Etcd, checksum string, object
 	return desired, nil
 }
 
-// manifestsOf returns the objects as one YAML document each, in the order of kinds and names. The registry of the library does this too. It
-// converts each object to JSON and then to YAML. It then reads and writes the YAML again, since the keys in it have no stable order.
+// manifestsOf returns the objects as one JSON document each, in the order of kinds and names. The registry of the library writes YAML, from which
+// some texts do not return as they were. It fails for objects that gardener-resource-manager would decode differently. The library splits documents
+// at lines with dashes. gardener-resource-manager therefore reads all but the first one as YAML.
 func manifestsOf(scheme *runtime.Scheme, objects []client.Object) ([]byte, error) {
-	documents := make(map[string]any, len(objects))
+	documents := make(map[string]*unstructured.Unstructured, len(objects))
 	for _, object := range objects {
 		kind, err := apiutil.GVKForObject(object, scheme)
 		if err != nil {
@@ -82,19 +86,32 @@ func manifestsOf(scheme *runtime.Scheme, objects []client.Object) ([]byte, error
 			return nil, fmt.Errorf("%s %s: %w", kind.Kind, object.GetName(), err)
 		}
 		document["apiVersion"], document["kind"] = kind.GroupVersion().String(), kind.Kind
-		documents[kind.String()+"/"+object.GetName()] = document
+		documents[kind.String()+"/"+object.GetName()] = &unstructured.Unstructured{Object: document}
 	}
 	manifests := &bytes.Buffer{}
-	encoder := yaml.NewEncoder(manifests) // separates the documents
-	encoder.SetIndent(2)
-	encoder.CompactSeqIndent()
 	for _, key := range slices.Sorted(maps.Keys(documents)) {
-		if err := encoder.Encode(documents[key]); err != nil {
+		encoded, err := documents[key].MarshalJSON()
+		if err != nil {
 			return nil, fmt.Errorf("%s: %w", key, err)
+		}
+		manifests.WriteString("---\n")
+		for _, char := range string(encoded) {
+			if char != '\n' && !unicode.IsPrint(char) && char <= '\uffff' { // YAML forbids or changes some of these characters
+				_, _ = fmt.Fprintf(manifests, "\\u%04x", char)
+			} else {
+				manifests.WriteRune(char)
+			}
+		}
+	}
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(manifests.Bytes()), 1024)
+	for _, key := range slices.Sorted(maps.Keys(documents)) {
+		decoded := &unstructured.Unstructured{}
+		if err := decoder.Decode(decoded); err != nil || !equality.Semantic.DeepEqual(decoded, documents[key]) {
+			return nil, fmt.Errorf("%s: gardener-resource-manager cannot decode it: %w", key, err)
 		}
 	}
 
-	return manifests.Bytes(), encoder.Close()
+	return manifests.Bytes(), nil
 }
 
 func (r *Reconciler) cachedPayload(checksum string) (desiredResource, bool) {

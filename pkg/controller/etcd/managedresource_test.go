@@ -45,6 +45,20 @@ var _ = Describe("The manifests of a ManagedResource", func() {
 		}
 	}
 
+	It("contain each text as it is", func() {
+		texts := map[string]string{"tab": "\tfirst line\nsecond line\n", "lines": "a\r\n\u0085b\u2028c", "controls": "\x7f\u0080\ufeff\uffff\U000e0001😀", "html": "<a&b>", "document": "---\n{", "escapes": `\n"$(`}
+		manifests, err := etcd.ManifestsOf(scheme, []client.Object{
+			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Data: texts}, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "b"}, Data: texts}, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "c"}},
+		})
+		Expect(err).NotTo(HaveOccurred())
+		decoded := documents(manifests)
+		Expect(decoded).To(HaveLen(3))
+		for key, text := range texts { // the decoder reads the first document as JSON, and the others as YAML
+			Expect(decoded[0]["data"]).To(HaveKeyWithValue(key, text))
+			Expect(decoded[1]["data"]).To(HaveKeyWithValue(key, text))
+		}
+	})
+
 	It("are those of the library", func(ctx context.Context) {
 		k := reconciledCluster(3)
 		names := map[client.Object]string{
