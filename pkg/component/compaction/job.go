@@ -122,7 +122,7 @@ func storeAnnotations(v Values) map[string]string {
 
 func (k kind) labels(etcd *druidv1alpha1.Etcd) map[string]string {
 	labels := helper.DefaultLabels(etcd)
-	labels[druidv1alpha1.LabelAppNameKey] = k.name(etcd)
+	labels[druidv1alpha1.LabelAppNameKey] = helper.LabelValue(k.name(etcd))
 	labels[druidv1alpha1.LabelComponentKey] = k.component
 
 	return labels

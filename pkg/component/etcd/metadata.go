@@ -6,10 +6,10 @@ package etcd
 
 import (
 	"maps"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
@@ -23,10 +23,10 @@ func (v Values) objectMeta(name, component string) metav1.ObjectMeta {
 	}
 }
 
-// objectLabels are the labels of an object of the component. A colon, which labels may not have, becomes a dash.
+// objectLabels are the labels of an object of the component.
 func (v Values) objectLabels(name, component string) map[string]string {
 	return merge(v.Labels, map[string]string{
-		druidv1alpha1.LabelAppNameKey:   strings.ReplaceAll(name, ":", "-"),
+		druidv1alpha1.LabelAppNameKey:   helper.LabelValue(name),
 		druidv1alpha1.LabelComponentKey: component,
 	})
 }

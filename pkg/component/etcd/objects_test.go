@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -171,7 +172,6 @@ var _ = Describe("Objects", func() {
 		Entry("three of five", 5, 3),
 	)
 
-	It("should let unhealthy pods be evicted when the annotation says so", func() {
 	It("should name the ports of the pod differently, because the API server warns otherwise", func() {
 		var names []string
 		for _, container := range only[*appsv1.StatefulSet](render(inputOf()())).Spec.Template.Spec.Containers {
@@ -206,6 +206,7 @@ var _ = Describe("Objects", func() {
 		Expect(etcd.CheckMetadata(objects...)).To(MatchError(And(HavePrefix("Service test-client: metadata.labels: "), ContainSubstring("b c"))))
 	})
 
+	It("should let unhealthy pods be evicted when the annotation says so", func() {
 		budget := only[*policyv1.PodDisruptionBudget](render(inputOf(fixture.WithAnnotation("resources.druid.gardener.cloud/allow-unhealthy-pod-eviction", ""))()))
 		Expect(budget.Spec.UnhealthyPodEvictionPolicy).To(HaveValue(Equal(policyv1.AlwaysAllow)))
 	})

@@ -179,11 +179,7 @@ func (r *execution) write(ctx context.Context, run *engine.Run, desired desiredR
 	}
 	isNew := !desired.carries(r.current)
 	if isNew {
-		mayExist, err := r.dryRun(ctx, run.Rendered.Objects)
-		if err != nil {
-			return false, err
-		}
-		if err := r.checkOwnership(ctx, etcd, r.current, mayExist); err != nil {
+		if err := r.tryPayload(ctx, run, desired); err != nil {
 			return false, err
 		}
 	}
@@ -217,6 +213,18 @@ func (r *execution) write(ctx context.Context, run *engine.Run, desired desiredR
 	r.announceSizeOne(run)
 	r.announceRestore(run)
 	return true, plan.Waiting(engine.FallbackResync, "Waiting for ManagedResource %s to be applied", helper.ManagedResourceName(etcd))
+}
+
+// tryPayload returns why a new payload cannot be applied: an invalid object, a refusal of the API server, or an object of another owner.
+func (r *execution) tryPayload(ctx context.Context, run *engine.Run, desired desiredResource) error {
+	if err := r.checkObjects(run, desired.annotations); err != nil {
+		return err
+	}
+	mayExist, err := r.dryRun(ctx, run.Rendered.Objects)
+	if err != nil {
+		return err
+	}
+	return r.checkOwnership(ctx, run.Target.Etcd, r.current, mayExist)
 }
 
 // removeScaleUpAnnotation removes ScaleUpAnnotation from an adopted StatefulSet. gardener-resource-manager keeps annotations that it did not

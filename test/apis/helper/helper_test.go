@@ -5,6 +5,7 @@
 package helper_test
 
 import (
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -14,6 +15,15 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
+)
+
+var _ = DescribeTable("LabelValue", func(name, expected string) {
+	Expect(helper.LabelValue(name)).To(Equal(expected))
+},
+	Entry("keeps a name", "main-client", "main-client"),
+	Entry("replaces colons", "druid.gardener.cloud:etcd:main", "druid.gardener.cloud-etcd-main"),
+	Entry("keeps 63 characters", strings.Repeat("a", 63), strings.Repeat("a", 63)),
+	Entry("ends a longer name with its hash", strings.Repeat("a", 64), strings.Repeat("a", 54)+"-ffe054fe"),
 )
 
 var _ = Describe("Names", func() {
