@@ -14,7 +14,7 @@ import (
 
 // ScaleOperationComplete is False while members are added to a cluster or removed from it. The operator writes ScalingIn or
 // BootstrapMembersRemoval before it removes the first member. Before, the reason is RemovalPending: the API server still accepts the previous
-// spec. A hibernation, a surge and a volume migration keep the condition. Nil: no member ran yet.
+// spec. While no learner has joined, the reason is JoinPending instead of ScalingOut, for the same purpose. A hibernation, a surge and a volume migration keep the condition. Nil: no member ran yet.
 func ScaleOperationComplete(in Input) *druidv1alpha1.Condition {
 	if in.isSurging() || ChangesOnlyExtraMember(in.Etcd, in.Observation) {
 		return Find(in.Etcd.Status.Conditions, druidv1alpha1.ConditionTypeScaleOperationComplete)
@@ -49,13 +49,13 @@ func scaleOperationComplete(in Input) *druidv1alpha1.Condition {
 		return incomplete(druidv1alpha1.ReasonScalingIn, "%d of %d members have been started, and the cluster is to have %d", running, last, size)
 	case len(in.Etcd.Spec.ExternallyManagedMemberAddresses) > 0:
 	case running < size:
-		return incomplete(druidv1alpha1.ReasonScalingOut, "%d of %d members have been started", running, size)
+		return incomplete(scalingOut(in), "%d of %d members have been started%s", running, size, wayBack(in))
 	case running > size:
 		return incomplete(druidv1alpha1.ReasonRemovalPending, "%d of %d members are to be removed, and no member was removed yet", running-size, running)
 	case len(leaving) > 0:
 		return incomplete(druidv1alpha1.ReasonRemovalPending, "%d members of the joined cluster are to be removed, and no member was removed yet", len(leaving))
 	case isScalingOut(in) && listedVoters(in) < int(size):
-		return incomplete(druidv1alpha1.ReasonScalingOut, "%d of %d members vote", listedVoters(in), size)
+		return incomplete(scalingOut(in), "%d of %d members vote%s", listedVoters(in), size, wayBack(in))
 	}
 
 	return condition(conditionType, druidv1alpha1.ConditionTrue, druidv1alpha1.ReasonNoScaleOperation, "No member is added or removed")
@@ -70,12 +70,30 @@ func sizeBefore(s state.State) int32 {
 	return s.Size
 }
 
+// scalingOut returns the reason while members are added. The API server accepts a smaller size while it is JoinPending.
+func scalingOut(in Input) string {
+	if etcdcluster.SizeBefore(in.Etcd, in.Observation) > 0 {
+		return druidv1alpha1.ReasonJoinPending
+	}
+
+	return druidv1alpha1.ReasonScalingOut
+}
+
+// wayBack names the size to which a scale-up can be taken back. Empty: it cannot be taken back.
+func wayBack(in Input) string {
+	if before := etcdcluster.SizeBefore(in.Etcd, in.Observation); before > 0 {
+		return fmt.Sprintf(", and no learner has joined: spec.replicas can be %d again", before)
+	}
+
+	return ""
+}
+
 // isScalingOut is true if members were added and not all of them were voting members before. A member that joins again with a new volume does not
 // begin a scale operation.
 func isScalingOut(in Input) bool {
 	before := Find(in.Etcd.Status.Conditions, druidv1alpha1.ConditionTypeScaleOperationComplete)
 
-	return before != nil && before.Reason == druidv1alpha1.ReasonScalingOut
+	return before != nil && (before.Reason == druidv1alpha1.ReasonScalingOut || before.Reason == druidv1alpha1.ReasonJoinPending)
 }
 
 // listedVoters returns the number of voting members of the Etcd in the member list. 0: there is no list.

@@ -23,6 +23,14 @@ func voting(in *conditions.Input, count int) {
 	}
 }
 
+// neverVoted requests members, and has Leases without a holder.
+func neverVoted(in *conditions.Input, replicas int32) {
+	in.Etcd.Spec.Replicas, in.Observation.MemberLeases = replicas, nil
+	for ordinal := range replicas {
+		in.Observation.MemberLeases = append(in.Observation.MemberLeases, etcdcluster.Lease{Name: fmt.Sprintf("main-%d", ordinal)})
+	}
+}
+
 // joined records a joined cluster, which the spec does not name.
 func joined(in *conditions.Input) {
 	in.Etcd.Status.BootstrapWithExistingCluster = &druidv1alpha1.BootstrapWithExistingClusterStatus{Members: []druidv1alpha1.BootstrapJoinedMember{{Name: "old-0"}}}
@@ -54,8 +62,23 @@ var _ = DescribeTable("ScaleOperationComplete",
 	Entry("is False while members are removed", func(in *conditions.Input) {
 		in.Etcd.Spec.Replicas, in.Observation.State.ScaleIn = 1, &state.ScaleIn{To: 1}
 	}, "ScalingIn"),
-	Entry("is False while members are started", func(in *conditions.Input) { in.Etcd.Spec.Replicas = 5 }, "ScalingOut"),
-	Entry("is False while the last member is a learner", func(in *conditions.Input) { scalingOut(in); voting(in, 2) }, "ScalingOut"),
+	Entry("is False before a further member is started", func(in *conditions.Input) { neverVoted(in, 5) }, "JoinPending"),
+	Entry("is False while the first further member has not joined", func(in *conditions.Input) {
+		neverVoted(in, 5)
+		in.Observation.State = state.State{Replicas: new(int32(4)), Size: 5}
+		voting(in, 3)
+	}, "JoinPending"),
+	Entry("is False while the last member has not joined", func(in *conditions.Input) { scalingOut(in); voting(in, 2); neverVoted(in, 3) }, "JoinPending"),
+	Entry("is False while the member list is not known after the start of a further member", func(in *conditions.Input) {
+		neverVoted(in, 5)
+		in.Observation.State = state.State{Replicas: new(int32(4)), Size: 5}
+	}, "ScalingOut"),
+	Entry("is False while the last member is a learner", func(in *conditions.Input) {
+		scalingOut(in)
+		voting(in, 2)
+		neverVoted(in, 3)
+		in.Observation.Etcd.MemberList = append(in.Observation.Etcd.MemberList, etcdcluster.ListedMember{ID: 3, Learner: true})
+	}, "ScalingOut"),
 	Entry("is False while the member list is not known after a start of members", scalingOut, "ScalingOut"),
 	Entry("is True when all members vote", func(in *conditions.Input) { scalingOut(in); voting(in, 3) }, "NoScaleOperation"),
 	Entry("is True while a member joins again with a new volume", func(in *conditions.Input) { voting(in, 2) }, "NoScaleOperation"),
@@ -69,7 +92,7 @@ var _ = DescribeTable("ScaleOperationComplete",
 		in.Observation.State = state.State{Replicas: new(int32(6)), Size: 6, Migration: &state.Migration{Phase: state.MigrationEnd}, ScaleIn: &state.ScaleIn{To: 3}}
 	}, "ScalingIn"),
 	Entry("is False while members are started in the middle of a volume migration", func(in *conditions.Input) {
-		in.Etcd.Spec.Replicas = 5
+		neverVoted(in, 5)
 		in.Observation.State = state.State{Replicas: new(int32(4)), Size: 6, Migration: &state.Migration{Phase: state.MigrationReplace}}
 	}, "ScalingOut"),
 	Entry("is False before a member of the joined cluster is removed", joined, "RemovalPending"),

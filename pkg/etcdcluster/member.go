@@ -151,6 +151,9 @@ func (m Member) IsHealthy() bool {
 	return m.Pod != nil && m.Pod.Ready && !m.Pod.Deleting
 }
 
+// hasVoted is true if the Lease of the member has a holder, or if that is not known. The operator and the sidecar record each voting member.
+func (m Member) hasVoted() bool { return m.Lease == nil || m.Lease.Holder != "" }
+
 // IsOutdated is true if the pod of the member was created from another template than the latest, and is not being deleted. A pod that is
 // being deleted needs no replacement: the StatefulSet controller recreates it from the latest template.
 func (m Member) IsOutdated(statefulSet StatefulSet) bool {

@@ -11,6 +11,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 // RenderingAnnotation is the key, on the StatefulSet itself, of the checksum of everything that was rendered with it. The StatefulSet shows
@@ -222,6 +225,32 @@ func LastSize(o Observation) int32 {
 	}
 
 	return o.StatefulSet.SpecReplicas
+}
+
+// SizeBefore returns the size to which an unfinished scale-up can be taken back: no learner has joined since all members of this size vote.
+// 0: none is unfinished, a learner has joined, or that is not known.
+func SizeBefore(etcd *druidv1alpha1.Etcd, o Observation) int32 {
+	size, rendered := etcd.Spec.Replicas, RenderedReplicas(o)
+	if rendered == 0 || rendered > size || o.State.Migration.AddsMember() || o.State.Restore != state.RestoreNone {
+		return 0
+	}
+	voters := LastSize(o)
+	if rendered < voters || rendered == size { // further members were started
+		voters = 0
+		for _, listed := range o.Etcd.MemberList {
+			if listed.Learner {
+				return 0
+			}
+			if !IsOfExisting(etcd, listed.Name) {
+				voters++
+			}
+		}
+	}
+	if voters == 0 || voters >= size || slices.ContainsFunc(MembersFor(etcd, o)[voters:], Member.hasVoted) {
+		return 0
+	}
+
+	return voters - 1 + voters%2
 }
 
 // RenderedReplicas is the number of pods that were rendered last. Of a cluster that is adopted it is what runs.

@@ -79,6 +79,7 @@ var _ = Describe("Volume migration", func() {
 		})
 		s.runFor(60)
 		Expect(s.Objects.State.Migration).To(HaveField("Phase", state.MigrationReplace))
+		Expect(s.result.Description).To(HaveSuffix("; change spec.storageClass and spec.storageCapacity back to take the volume migration back)"))
 		s.inject("spec.storageClass changes back", func() { s.Etcd.Spec.StorageClass = new("slow") })
 		s.run()
 		expectClass(s, "slow", 3)

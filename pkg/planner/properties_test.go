@@ -699,7 +699,7 @@ func (s *randomScenario) evictionsAreRefused() string {
 // clusterIsScaledIn reduces the size, as far as the CustomResourceDefinition allows it.
 func (s *randomScenario) clusterIsScaledIn() string {
 	size := s.Etcd.Spec.Replicas
-	isScalingOut := s.Objects.State.Replicas != nil && *s.Objects.State.Replicas < size
+	isScalingOut := s.Objects.State.Replicas != nil && *s.Objects.State.Replicas < size && etcdcluster.SizeBefore(s.Etcd, s.Objects) == 0
 	if size < 3 || isScalingOut || s.isRemovingExisting() || s.Objects.State.Size == 0 { // claims of a deleted Etcd determine the size
 		return ""
 	}

@@ -191,6 +191,7 @@ func waitForMembers(v view, p plan.Plan) (plan.Plan, bool) {
 			p.Stage = plan.StageScaleUp
 			p.Reason = fmt.Sprintf("%s; %d of %d members have been added", v.quorumStatus(), len(v.members), v.etcd.Spec.Replicas)
 		}
+		p.Reason += wayBack(v, member)
 
 		return p, true
 	}
@@ -202,6 +203,21 @@ func waitForMembers(v view, p plan.Plan) (plan.Plan, bool) {
 	}
 
 	return p, false
+}
+
+// wayBack names how to take back the operation whose next member does not start. Empty: it starts, or there is no such operation.
+func wayBack(v view, m etcdcluster.Member) string {
+	before := etcdcluster.SizeBefore(v.etcd, v.o)
+	switch {
+	case m.Pod == nil || m.Pod.WaitingReason() == "":
+		return ""
+	case v.o.State.Migration.AddsMember():
+		return "; change spec.storageClass and spec.storageCapacity back to take the volume migration back"
+	case before > 0:
+		return fmt.Sprintf("; set spec.replicas to %d to take the scale-up back", before)
+	default:
+		return ""
+	}
 }
 
 // awaitedOfMembers describes what all members must reach that have not recovered, because any of them may restore the quorum.

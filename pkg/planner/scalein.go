@@ -222,7 +222,7 @@ func beginScaleIn(v view, p plan.Plan, to int32) plan.Plan {
 
 // abandonJoining begins a scale-in without waiting for members that leave and have never voted. Such a member may be unable to start, for example
 // because its volume cannot be provisioned. Its removal costs no tolerance and no data. It comes before the replacement of outdated pods, which waits for
-// all members.
+// all members. Voting members that leave too must be healthy.
 func abandonJoining(v view, p plan.Plan) (plan.Plan, bool) {
 	to := int(v.etcd.Spec.Replicas)
 	if v.o.State.ScaleIn != nil || to < 1 || to >= len(v.members) || !v.isMemberListKnown() {
@@ -230,8 +230,20 @@ func abandonJoining(v view, p plan.Plan) (plan.Plan, bool) {
 	}
 	isVoter := func(m etcdcluster.Member) bool { return m.Listed != nil && !m.Listed.Learner }
 	isMissing := func(m etcdcluster.Member) bool { return awaitedOf(v, m) != "" }
-	if slices.ContainsFunc(v.members[to:], isVoter) || slices.ContainsFunc(v.members[:to], isMissing) {
+	voters := 0
+	for _, member := range v.members[to:] {
+		if isVoter(member) {
+			voters++
+		}
+		if isVoter(member) && isMissing(member) {
+			return p, false
+		}
+	}
+	switch {
+	case voters == len(v.members)-to, slices.ContainsFunc(v.members[:to], isMissing):
 		return p, false
+	case voters > 0:
+		return beginScaleIn(v, p, v.etcd.Spec.Replicas), true
 	}
 	if labeled, is := selectPods(v, p, v.etcd.Spec.Replicas); is {
 		return labeled, true // the client Service selects no pod without the label

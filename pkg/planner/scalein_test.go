@@ -135,6 +135,33 @@ var _ = Describe("Scale-in", func() {
 		Expect(s.steps).To(HaveKeyWithValue("ReplaceClaim", 1))
 	})
 
+	DescribeTable("takes a scale-up back whose next member has no node",
+		func(before, after, nodes, back int32, change ...func(*druidv1alpha1.Etcd)) {
+			s := running(before, change...)
+			for _, node := range s.Nodes[nodes:] {
+				s.PartitionNode(node.Name, true)
+			}
+			resize(s, "spec.replicas increases", after)
+			s.run()
+			Expect(s.Members).To(HaveLen(int(nodes)))
+			Expect(s.result.Description).To(HaveSuffix("set spec.replicas to %d to take the scale-up back)", back))
+			resize(s, "spec.replicas decreases", back)
+			s.run()
+			s.expectDone()
+			Expect(s.Members).To(HaveLen(int(back)))
+			Expect(s.Objects.Pods).To(HaveLen(int(back)))
+			Expect(s.Objects.State.Size).To(Equal(back))
+			for _, claim := range s.Objects.Claims {
+				Expect(claim.Exists).To(Equal(claim.Ordinal < int(back)), claim.Name)
+			}
+			Expect(s.violations()).To(BeEmpty())
+		},
+		Entry("after the restart of the first member", int32(1), int32(3), int32(1), int32(1), withStore),
+		Entry("without a store", int32(1), int32(3), int32(1), int32(1)),
+		Entry("of three members", int32(3), int32(5), int32(3), int32(3), withStore),
+		Entry("of three members, one of which has been added", int32(3), int32(5), int32(4), int32(3), withStore),
+	)
+
 	DescribeTable("adds members again after a scale-in to one, which has not restarted the first member",
 		func(change ...func(*druidv1alpha1.Etcd)) {
 			s := running(3, change...)

@@ -63,7 +63,7 @@ func (c *Cluster) isQueried() bool {
 	_, restores := c.Etcd.Annotations[druidv1alpha1.RestoreAnnotation]
 	etcd := helper.WithUpdateStrategy(c.Etcd, c.updateStrategy)
 
-	return c.Etcd.Spec.Replicas != 1 || len(c.Members) > 1 || restores || c.Objects.State.ScaleIn != nil ||
+	return c.Etcd.Spec.Replicas != 1 || len(c.Members) > 1 || len(c.Objects.Pods) > 1 || restores || c.Objects.State.ScaleIn != nil ||
 		etcdcluster.ExistingCluster(c.Etcd, c.Objects.State) != nil || engine.QueriesOnlyMember(etcd, c.Objects, c.now)
 }
 

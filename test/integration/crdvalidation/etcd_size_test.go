@@ -67,6 +67,7 @@ var _ = Describe("The size of an Etcd", func() {
 		},
 		Entry("while members are removed", druidv1alpha1.ReasonScalingIn, false, true, false),
 		Entry("while members are added", druidv1alpha1.ReasonScalingOut, true, false, false),
+		Entry("while no learner has joined", druidv1alpha1.ReasonJoinPending, true, true, true),
 		Entry("while members of the joined cluster are removed", druidv1alpha1.ReasonBootstrapMembersRemoval, false, false, true),
 	)
 

@@ -254,6 +254,8 @@ const (
 	ReasonBootstrapMembersRemoval = "BootstrapMembersRemoval"
 	// ReasonRemovalPending means that members are to be removed, and none was removed yet. The previous spec is still valid.
 	ReasonRemovalPending = "RemovalPending"
+	// ReasonJoinPending means that members are to be added, and no learner has joined. The size before is still valid.
+	ReasonJoinPending = "JoinPending"
 	// ReasonScalingOut means that members are added.
 	ReasonScalingOut = "ScalingOut"
 	// ReasonNoScaleOperation means that no member is added or removed.
