@@ -222,13 +222,14 @@ func (e Engine) rollOut(ctx context.Context, run *Run) error {
 	return e.execute(ctx, run, p, applied)
 }
 
-// plan computes the plan of a target. What was accepted is not validated again.
+// plan computes the plan of a target, as far as preflights pass. What was accepted is not validated again.
 func (e Engine) plan(run *Run) plan.Plan {
+	decide := planner.For
 	if run.Target.Source == target.LastAccepted {
-		return planner.ForAccepted(run.Target.Etcd, run.Observation, e.Clock.Now())
+		decide = planner.ForAccepted
 	}
 
-	return planner.For(run.Target.Etcd, run.Observation, e.Clock.Now())
+	return passPreflights(decide(run.Target.Etcd, run.Observation, e.Clock.Now()), run.Observation)
 }
 
 // blocksGeneration is true for a plan with which the generation that was accepted last is reconciled.

@@ -6,6 +6,7 @@ package engine_test
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -117,6 +118,36 @@ var _ = Describe("Reconcile", func() {
 		Expect(isDone(o.Reconcile())).To(BeTrue())
 		Expect(steps).To(BeEmpty())
 	})
+
+	DescribeTable("replaces no healthy pod that could not be created again",
+		func(replicas int32, first string) {
+			start(fixture.WithReplicas(replicas))
+			run(isDone)
+			preflight := etcdcluster.Preflight{Refusal: "no PriorityClass"}
+			o.OnObserve = func(observed *etcdcluster.Observation) {
+				if len(observed.HealthyOutdatedPods()) > 0 {
+					observed.Preflights = []etcdcluster.Preflight{{}, preflight}
+				}
+			}
+			change(func(etcd *druidv1alpha1.Etcd) {
+				etcd.Spec.Labels["role"] = "other"
+				request(etcd)
+			})
+			refused := run(func(r engine.Result) bool { return strings.HasPrefix(r.Description, "Waiting for a correction: ") })
+			Expect(refused.Description).To(And(HavePrefix("Waiting for a correction: no PriorityClass ("), HaveSuffix(": not before a new pod can start)")))
+			for range 20 {
+				cluster.Tick()
+				o.Reconcile()
+			}
+			Expect(steps).To(BeEmpty())
+			preflight = etcdcluster.Preflight{Unknown: "the webhook does not respond"}
+			unknown := run(func(engine.Result) bool { return len(steps) > 0 })
+			Expect(unknown.Description).To(HaveSuffix("; the webhook does not respond"))
+			Expect(steps).To(HaveExactElements(HavePrefix(first)))
+		},
+		Entry("of a single member", int32(1), "DeletePod test-0"),
+		Entry("of three members", int32(3), "EvictPod test-"),
+	)
 
 	It("rolls out a later generation when it is requested", func() {
 		start()

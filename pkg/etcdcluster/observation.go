@@ -90,6 +90,9 @@ type Observation struct {
 	RecoveryMaxClusters int
 	// RolloutGrant is the update to newer defaults of the operator that may begin now. Nil: none may.
 	RolloutGrant *state.Rollout
+	// Preflights are the checks before a pod of the latest template replaces the pod of a healthy member. Nil: nothing was checked, because no such
+	// pod is outdated, or it was not requested.
+	Preflights []Preflight
 	// Failures are the parts that could not be read. Such a part is zero, which has no meaning then.
 	Failures []ReadFailure
 }
