@@ -76,17 +76,12 @@ func (in Input) handshakeFailure() string {
 	return responses[0].Error
 }
 
-// podProblems returns the known problems of the pods, as the end of a message. Empty: none.
+// podProblems returns why pods do not start, as the end of a message. Empty: no problem is known.
 func podProblems(in Input) string {
-	var sentences []string
-	for _, pod := range in.Observation.Pods {
-		if sentence := pod.WaitingReason(); sentence != "" {
-			sentences = append(sentences, sentence)
-		}
-	}
-	if len(sentences) == 0 {
+	problems := in.Observation.StartProblems()
+	if len(problems) == 0 {
 		return ""
 	}
 
-	return ": " + strings.Join(sentences, "; ")
+	return ": " + strings.Join(problems, "; ")
 }

@@ -198,7 +198,7 @@ func (e Engine) rollOut(ctx context.Context, run *Run) error {
 	case !p.Render:
 		run.reached = !blocksGeneration(p)
 
-		return waitingFor(p)
+		return waitingFor(p, run.Observation)
 	}
 	if err := e.resolve(ctx, run); err != nil {
 		return err

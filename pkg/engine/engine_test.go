@@ -6,7 +6,6 @@ package engine_test
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -133,7 +132,7 @@ var _ = Describe("Reconcile", func() {
 				etcd.Spec.Labels["role"] = "other"
 				request(etcd)
 			})
-			refused := run(func(r engine.Result) bool { return strings.HasPrefix(r.Description, "Waiting for a correction: ") })
+			refused := run(func(r engine.Result) bool { return r.EventReason == "PodNotStarted" })
 			Expect(refused.Description).To(And(HavePrefix("Waiting for a correction: no PriorityClass ("), HaveSuffix(": not before a new pod can start)")))
 			for range 20 {
 				cluster.Tick()
@@ -148,6 +147,14 @@ var _ = Describe("Reconcile", func() {
 		Entry("of a single member", int32(1), "DeletePod test-0"),
 		Entry("of three members", int32(3), "EvictPod test-"),
 	)
+
+	It("reports a pod that does not start with the sentence of the condition, and with an event", func() {
+		start(fixture.WithReplicas(1))
+		cluster.SetImageBroken("registry.example.com/etcd-wrapper:v1", true)
+		result := run(func(r engine.Result) bool { return r.EventReason == "PodNotStarted" })
+		Expect(result.EventType).To(Equal("Warning"))
+		Expect(result.Description).To(ContainSubstring("image registry.example.com/etcd-wrapper:v1 of container etcd of pod test-0 cannot be pulled (ImagePullBackOff); correct"))
+	})
 
 	It("rolls out a later generation when it is requested", func() {
 		start()

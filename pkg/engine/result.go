@@ -246,11 +246,11 @@ func waitOrFail(p plan.Plan, o etcdcluster.Observation) error {
 		return plan.Failed(druidv1alpha1.ErrorCodeSyncManagedResource, fmt.Errorf("ManagedResource %s was not applied: %s", mr.Name, mr.Applied.Message))
 	}
 
-	return waitingFor(p)
+	return waitingFor(p, o)
 }
 
 // waitingFor returns what a plan waits for.
-func waitingFor(p plan.Plan) error {
+func waitingFor(p plan.Plan, o etcdcluster.Observation) error {
 	problem := plan.Waiting(requeueAfter(p), "Waiting for %s (%s)", p.WaitsFor, p.Reason)
 	switch p.Stage {
 	case plan.StageObserve:
@@ -264,6 +264,10 @@ func waitingFor(p plan.Plan) error {
 		problem.EventReason = "OrphanedClaims"
 	case plan.StageHalted:
 		problem.EventReason = "ClusterIDMismatch"
+	default:
+		if slices.ContainsFunc(o.StartProblems(), func(why string) bool { return strings.Contains(p.WaitsFor, why) }) {
+			problem.EventReason = "PodNotStarted"
+		}
 	}
 
 	return problem

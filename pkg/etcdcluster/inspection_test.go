@@ -136,5 +136,5 @@ var _ = DescribeTable("The result of a Job that inspects a volume",
 	}), nil, etcdcluster.ClaimInspection{Failed: true, Message: "it took longer than 30m0s"}),
 	Entry("is not known while its pod has no node", jobWith("", func(job *batchv1.Job) { job.DeletionTimestamp = &metav1.Time{} }), []corev1.Pod{podWith(0, "", func(pod *corev1.Pod) {
 		pod.Status = corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "0/3 nodes"}}}
-	})}, etcdcluster.ClaimInspection{Deleting: true, Message: "pod main-0-inspect-x has no node: 0/3 nodes"}),
+	})}, etcdcluster.ClaimInspection{Deleting: true, Message: "pod main-0-inspect-x is not scheduled: 0/3 nodes; let a node have room for it, or correct its resources and scheduling constraints"}),
 )

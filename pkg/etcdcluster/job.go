@@ -106,19 +106,8 @@ func podProblem(pods []corev1.Pod) string {
 	if len(pods) == 0 {
 		return ""
 	}
-	pod := pods[0]
-	for _, condition := range pod.Status.Conditions {
-		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
-			return fmt.Sprintf("pod %s has no node: %s", pod.Name, condition.Message)
-		}
-	}
-	for _, container := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
-		if waiting := container.State.Waiting; waiting != nil && waiting.Reason != "" && waiting.Reason != "PodInitializing" && waiting.Reason != "ContainerCreating" {
-			return fmt.Sprintf("container %s of pod %s: %s", container.Name, pod.Name, waiting.Reason)
-		}
-	}
 
-	return ""
+	return StartingPod(&pods[0]).StartProblem()
 }
 
 // longestExcerpt is the maximum size in bytes of a termination message in a message of the operator.

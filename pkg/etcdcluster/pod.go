@@ -155,21 +155,6 @@ func (p Pod) IsOutdated(statefulSet StatefulSet) bool {
 	return statefulSet.GenerationObserved() && statefulSet.UpdateRevision != "" && p.RevisionHash != statefulSet.UpdateRevision
 }
 
-// WaitingReason returns why the pod is not ready: no node takes it, or the first container that waits with a reason or has ended. Empty: no
-// reason is known.
-func (p Pod) WaitingReason() string {
-	if p.Unschedulable != "" {
-		return "pod " + p.Name + " is not scheduled: " + p.Unschedulable
-	}
-	for _, container := range p.Containers {
-		if reason := container.waitingReason(); reason != "" {
-			return "container " + container.Name + " of pod " + p.Name + " " + reason
-		}
-	}
-
-	return ""
-}
-
 // failedPulls are reasons of waiting of containers whose image is not there.
 var failedPulls = map[string]bool{
 	"ErrImagePull": true, "ImagePullBackOff": true, "InvalidImageName": true, "ErrImageNeverPull": true, "ImageInspectError": true, "RegistryUnavailable": true,

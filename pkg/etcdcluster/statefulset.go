@@ -53,6 +53,8 @@ type StatefulSet struct {
 	SpecReplicas, Replicas, ReadyReplicas int32
 	// UpdateRevision is the revision of the newest pod template. Empty: not known yet.
 	UpdateRevision string
+	// FailedCreate is the message of the newest event FailedCreate, while a pod is missing. Empty: there is none, or it is old.
+	FailedCreate string
 	// Rendering is the checksum that it shows, and what cannot be changed in place.
 	Rendering Rendering
 	// Store is the fingerprint of the store settings in its pod template, see StoreFingerprint.

@@ -10,10 +10,13 @@ import (
 	"slices"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
@@ -183,27 +186,70 @@ func (r *reader) mayHaveWarnings(claim etcdcluster.Claim) bool {
 // warningsOf reads the warning events of a claim, no more than the newest two, sorted: two that
 // alternate have the same order each time.
 func (r *reader) warningsOf(ctx context.Context, claim etcdcluster.Claim) []string {
-	list := &corev1.EventList{}
-	err := r.APIReader.List(ctx, list, client.InNamespace(r.etcd.Namespace), client.MatchingFields{
-		"involvedObject.kind": "PersistentVolumeClaim", "involvedObject.name": claim.Name, "type": corev1.EventTypeWarning,
-	})
-	if err != nil {
-		r.failed(etcdcluster.SectionClaimEvents, err)
-
-		return nil
-	}
-	slices.SortStableFunc(list.Items, func(a, b corev1.Event) int {
-		return lastObserved(b).Compare(lastObserved(a))
-	})
 	var warnings []string
-	for _, event := range list.Items {
-		if event.InvolvedObject.UID == claim.UID && len(warnings) < 2 && !slices.Contains(warnings, event.Message) {
+	for _, event := range r.readWarnings(ctx, "PersistentVolumeClaim", claim.Name, claim.UID) {
+		if len(warnings) < 2 && !slices.Contains(warnings, event.Message) {
 			warnings = append(warnings, event.Message)
 		}
 	}
 	slices.Sort(warnings)
 
 	return warnings
+}
+
+// readWarnings reads the warning events of an object, the newest first.
+func (r *reader) readWarnings(ctx context.Context, kind, name string, uid types.UID) []corev1.Event {
+	list := &corev1.EventList{}
+	err := r.APIReader.List(ctx, list, client.InNamespace(r.etcd.Namespace), client.MatchingFields{
+		"involvedObject.kind": kind, "involvedObject.name": name, "type": corev1.EventTypeWarning,
+	})
+	if err != nil {
+		r.failed(etcdcluster.SectionClaimEvents, err)
+
+		return nil
+	}
+	events := slices.DeleteFunc(list.Items, func(event corev1.Event) bool { return event.InvolvedObject.UID != uid })
+	slices.SortStableFunc(events, func(a, b corev1.Event) int { return lastObserved(b).Compare(lastObserved(a)) })
+
+	return events
+}
+
+// readFailedCreate reads why the StatefulSet controller does not create a pod that is missing.
+func (r *reader) readFailedCreate(ctx context.Context) {
+	if set := &r.observation.StatefulSet; set.GenerationObserved() && !set.Deleting && len(r.observation.Pods) < int(set.SpecReplicas) {
+		var newest time.Time
+		for _, pod := range r.observation.Pods {
+			newest = etcdcluster.Later(newest, pod.CreationTime)
+		}
+		set.FailedCreate = r.failedCreate(ctx, "StatefulSet", set.Name, set.UID, newest)
+	}
+}
+
+// createRetryPeriod is longer than the pause of a controller between two attempts to create a pod. An older event is about an earlier pod.
+const createRetryPeriod = 20 * time.Minute
+
+// failedCreate reads the message of the newest event FailedCreate of a controller. Empty: there is none, or it is old. It is old if the controller has
+// created a pod since.
+func (r *reader) failedCreate(ctx context.Context, kind, name string, uid types.UID, newest time.Time) string {
+	for _, event := range r.readWarnings(ctx, kind, name, uid) {
+		if event.Reason == "FailedCreate" && r.now().Sub(lastObserved(event)) < createRetryPeriod && !lastObserved(event).Before(newest) {
+			return event.Message
+		}
+	}
+
+	return ""
+}
+
+// jobProblem reads why a Job that has not ended does not create its pod. Empty: no reason is known.
+func (r *reader) jobProblem(ctx context.Context, job *batchv1.Job) string {
+	if job.Status.Active > 0 || len(job.Status.Conditions) > 0 || ptr.Deref(job.Spec.Suspend, false) {
+		return ""
+	}
+	if message := r.failedCreate(ctx, "Job", job.Name, job.UID, time.Time{}); message != "" {
+		return etcdcluster.CreationProblem("Job", job.Name, message)
+	}
+
+	return ""
 }
 
 func lastObserved(event corev1.Event) time.Time {

@@ -91,7 +91,7 @@ type Request struct {
 	Volumes bool
 	// StorageClasses reads whether volumes that are smaller than the spec requests can be expanded.
 	StorageClasses bool
-	// Events reads the warnings of volume claims that are not bound.
+	// Events reads why pods are not created, and the warnings of volume claims that are not bound.
 	Events bool
 	// KnownClaims reads only the claims with the labels of the operator while the Etcd has neither a StatefulSet nor a recorded size. The claims
 	// that an earlier Etcd of the same name has left matter only to a plan.
@@ -118,6 +118,9 @@ func (o *Observer) Observe(ctx context.Context, etcd *druidv1alpha1.Etcd, reques
 	reader.readInitialClusterToken(ctx)
 	reader.readPods(ctx)
 	reader.acceptReplaced()
+	if request.Events {
+		reader.readFailedCreate(ctx)
+	}
 	reader.readClaims(ctx, request)
 	reader.readLeases(ctx)
 	reader.readSecrets(ctx, reader.neededSecrets(request))

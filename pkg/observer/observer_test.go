@@ -358,6 +358,34 @@ var _ = Describe("Observer", func() {
 		Expect(newObserver().Observe(ctx, etcd, observer.Request{}).StatefulSet.SpecReplicas).To(BeEquivalentTo(1))
 	})
 
+	It("reads why the StatefulSet controller does not create a pod, while the pod is missing", func() {
+		now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+		refused := func(name, kind, object string, uid types.UID, age time.Duration, message string) *corev1.Event {
+			return &corev1.Event{
+				ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "demo"}, Type: "Warning", Reason: "FailedCreate", Message: message,
+				InvolvedObject: corev1.ObjectReference{Kind: kind, Name: object, UID: uid}, LastTimestamp: metav1.NewTime(now.Add(-age)),
+			}
+		}
+		set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "main", Namespace: "demo", UID: "sts"}}
+		objects = append(objects, set,
+			refused("a", "StatefulSet", "main", "sts", 19*time.Minute, "no PriorityClass"), refused("b", "StatefulSet", "main", "sts", 20*time.Minute, "earlier"),
+			refused("c", "StatefulSet", "main", "another", time.Minute, "of an earlier one"), refused("d", "Job", "main", "sts", time.Minute, "of a Job"))
+		observe := func(request observer.Request, at time.Time) string {
+			o := newObserver()
+			o.Clock = testclock.NewFakePassiveClock(at)
+			for _, object := range objects {
+				object.SetResourceVersion("")
+			}
+
+			return o.Observe(ctx, etcd, request).StatefulSet.FailedCreate
+		}
+		Expect(observe(observer.Request{Events: true}, now)).To(Equal("no PriorityClass"))
+		Expect(observe(observer.Request{}, now)).To(BeEmpty())
+		Expect(observe(observer.Request{Events: true}, now.Add(time.Minute))).To(BeEmpty(), "the controller would have tried again")
+		objects = append(objects, pod("main-0", ""))
+		Expect(observe(observer.Request{Events: true}, now)).To(BeEmpty())
+	})
+
 	It("knows why no node takes a pod, and nothing against one that has a node", func() {
 		waiting, scheduled := pod("main-0", ""), pod("main-1", "10.0.0.2")
 		waiting.Status.Conditions = []corev1.PodCondition{{Type: "PodScheduled", Status: "False", Message: "no volume"}}
@@ -389,7 +417,7 @@ var _ = Describe("Observer", func() {
 		Expect(observed[0].ResourceVersion).To(Equal("999"))
 		Expect(observed[0]).To(And(HaveField("ConfigChecksum", "1"), HaveField("CertificatesChecksum", "2")))
 		Expect(observed[0].ClientTLS).To(Equal(&etcdcluster.ClientSecrets{CA: "ca", Client: "client"}))
-		Expect(observed[0].WaitingReason()).To(Equal("container etcd of pod main-0 waits: CrashLoopBackOff (ended before: OOMKilled)"))
+		Expect(observed[0].StartProblem()).To(Equal("container etcd of pod main-0 waits: CrashLoopBackOff (ended before: OOMKilled)"))
 	})
 
 	It("reads claims by exact name, and warnings only of those that are not bound", func() {

@@ -34,7 +34,11 @@ func (r *reader) readPods(ctx context.Context) {
 	}
 	for i := range list.Items {
 		if ordinal, is := ordinalOf(r.etcd, list.Items[i].Name); is {
-			r.observation.Pods = append(r.observation.Pods, podFor(&list.Items[i], ordinal))
+			pod := podFor(&list.Items[i], ordinal)
+			if r.now().Sub(pod.CreationTime) < warningsDelay {
+				pod.Unschedulable = "" // most volumes are bound within seconds
+			}
+			r.observation.Pods = append(r.observation.Pods, pod)
 		}
 	}
 	slices.SortFunc(r.observation.Pods, func(a, b etcdcluster.Pod) int { return a.Ordinal - b.Ordinal })
@@ -69,6 +73,7 @@ func ordinalOf(etcd *druidv1alpha1.Etcd, podName string) (int, bool) {
 }
 
 func podFor(object *corev1.Pod, ordinal int) etcdcluster.Pod {
+	starting := etcdcluster.StartingPod(object)
 	pod := etcdcluster.Pod{
 		Name:                 object.Name,
 		Ordinal:              ordinal,
@@ -78,9 +83,10 @@ func podFor(object *corev1.Pod, ordinal int) etcdcluster.Pod {
 		OwnerUID:             ownerUID(object),
 		Phase:                string(object.Status.Phase),
 		Deleting:             object.DeletionTimestamp != nil,
-		Node:                 object.Spec.NodeName,
+		Node:                 starting.Node,
+		Unschedulable:        starting.Unschedulable,
 		CreationTime:         object.CreationTimestamp.Time,
-		Containers:           containersFor(object),
+		Containers:           starting.Containers,
 		Store:                etcdcluster.StoreFingerprint(object.Spec),
 		StoreLocation:        etcdcluster.StoreLocationOf(object.Spec),
 		StoreSecret:          etcdcluster.StoreSecretName(object.Spec),
@@ -102,13 +108,11 @@ func podFor(object *corev1.Pod, ordinal int) etcdcluster.Pod {
 	}
 	for _, condition := range object.Status.Conditions {
 		is := condition.Status == corev1.ConditionTrue
-		switch {
-		case condition.Type == corev1.PodReady:
+		switch condition.Type {
+		case corev1.PodReady:
 			pod.Ready, pod.ReadyChangedAt = is, condition.LastTransitionTime.Time
-		case condition.Type == corev1.ContainersReady:
+		case corev1.ContainersReady:
 			pod.ContainersReady = is
-		case condition.Type == corev1.PodScheduled && !is:
-			pod.Unschedulable = condition.Message
 		}
 	}
 
@@ -166,40 +170,4 @@ func secretOfVolume(volumes []corev1.Volume, names ...string) string {
 	}
 
 	return ""
-}
-
-func containersFor(pod *corev1.Pod) []etcdcluster.Container {
-	var containers []etcdcluster.Container
-	for _, container := range pod.Spec.InitContainers {
-		containers = append(containers, containerFor(container, pod.Status.InitContainerStatuses, true))
-	}
-	for _, container := range pod.Spec.Containers {
-		containers = append(containers, containerFor(container, pod.Status.ContainerStatuses, false))
-	}
-
-	return containers
-}
-
-func containerFor(spec corev1.Container, statuses []corev1.ContainerStatus, init bool) etcdcluster.Container {
-	container := etcdcluster.Container{Name: spec.Name, Init: init, Image: spec.Image}
-	for _, status := range statuses {
-		if status.Name != spec.Name {
-			continue
-		}
-		container.Ready = status.Ready
-		container.Restarts = status.RestartCount
-		if last := status.LastTerminationState.Terminated; last != nil {
-			container.LastTerminationReason = last.Reason
-		}
-		switch state := status.State; {
-		case state.Running != nil:
-			container.State, container.StartedAt = etcdcluster.ContainerRunning, state.Running.StartedAt.Time
-		case state.Waiting != nil:
-			container.State, container.Reason, container.Message = etcdcluster.ContainerWaiting, state.Waiting.Reason, state.Waiting.Message
-		case state.Terminated != nil:
-			container.State, container.Reason, container.Message = etcdcluster.ContainerTerminated, state.Terminated.Reason, state.Terminated.Message
-		}
-	}
-
-	return container
 }

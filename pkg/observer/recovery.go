@@ -5,6 +5,7 @@
 package observer
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -23,7 +24,9 @@ func (r *reader) readRecovery(ctx context.Context) {
 		r.findClustersWithoutQuorum(ctx, recovery.LostAt)
 	}
 	if job, pods, exists := r.jobWithPods(ctx, helper.RecoveryJobName(r.etcd), druidv1alpha1.ComponentNameRecoveryJob); exists {
-		r.observation.RecoveryJob = etcdcluster.RecoveryJobFor(job, pods)
+		recovery := etcdcluster.RecoveryJobFor(job, pods)
+		recovery.Message = cmp.Or(recovery.Message, r.jobProblem(ctx, job))
+		r.observation.RecoveryJob = recovery
 	}
 }
 

@@ -22,7 +22,9 @@ import (
 // readRestoreVerification reads the Job that verifies a restore, and its pods.
 func (r *reader) readRestoreVerification(ctx context.Context) {
 	if job, pods, exists := r.jobWithPods(ctx, helper.RestoreVerificationJobName(r.etcd), druidv1alpha1.ComponentNameRestoreVerificationJob); exists {
-		r.observation.RestoreVerification = etcdcluster.RestoreVerificationFor(job, pods)
+		verification := etcdcluster.RestoreVerificationFor(job, pods)
+		verification.Message = cmp.Or(verification.Message, r.jobProblem(ctx, job))
+		r.observation.RestoreVerification = verification
 	}
 }
 
@@ -68,7 +70,9 @@ func (r *reader) readInspections(ctx context.Context) {
 		return
 	}
 	for i := range jobs.Items {
-		r.observation.Inspections = append(r.observation.Inspections, etcdcluster.ClaimInspectionFor(&jobs.Items[i], pods))
+		inspection := etcdcluster.ClaimInspectionFor(&jobs.Items[i], pods)
+		inspection.Message = cmp.Or(inspection.Message, r.jobProblem(ctx, &jobs.Items[i]))
+		r.observation.Inspections = append(r.observation.Inspections, inspection)
 	}
 	slices.SortFunc(r.observation.Inspections, func(a, b etcdcluster.ClaimInspection) int { return cmp.Compare(a.Name, b.Name) })
 }

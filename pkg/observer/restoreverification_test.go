@@ -85,9 +85,29 @@ var _ = Describe("The Jobs that inspect databases", func() {
 			return errors.New("not expected")
 		}})
 		statefulSet := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: "main"}} // without it, the Etcd is new
-		observed := observe(build(interceptor.Funcs{}, inspection(0, "zero"), statefulSet), live)
+		running := inspection(0, "zero")
+		running.Status.Active = 1
+		observed := observe(build(interceptor.Funcs{}, running, statefulSet), live)
 		Expect(observed.Failures).To(BeEmpty())
 		Expect(observed.Inspections).To(HaveLen(1))
+	})
+
+	It("have the reason for which their pods are not created", func() {
+		job := inspection(0, "zero")
+		live := build(interceptor.Funcs{List: func(_ context.Context, _ client.WithWatch, list client.ObjectList, _ ...client.ListOption) error {
+			if events, is := list.(*corev1.EventList); is {
+				events.Items = []corev1.Event{{
+					Reason: "FailedCreate", Message: `Error creating: pods "main-0-inspect-" is forbidden: exceeded quota`,
+					InvolvedObject: corev1.ObjectReference{UID: job.UID}, LastTimestamp: metav1.Now(),
+				}}
+			}
+
+			return nil
+		}})
+		observed := observe(build(interceptor.Funcs{}, job), live)
+		Expect(observed.Inspections).To(ConsistOf(HaveField("Message",
+			`Job main-0-inspect cannot create a pod: pods "main-0-inspect-" is forbidden: exceeded quota; correct the field, the quota, or the policy in this message`)))
+		Expect(observed.StartProblems()).To(HaveLen(1))
 	})
 
 	It("are reported as not read if they cannot be read", func() {

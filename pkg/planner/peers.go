@@ -28,7 +28,7 @@ func holdPeers(v view, p plan.Plan) (plan.Plan, bool) {
 			continue
 		}
 		p.Stage, p.Render = plan.StageWaitForMembers, false
-		p.WaitsFor = cmp.Or(awaitedOfPod(v.etcd, member), "the heartbeat of member "+member.Name)
+		p.WaitsFor = cmp.Or(awaitedOfPod(v, member), "the heartbeat of member "+member.Name)
 		p.Reason = v.quorumStatus() + "; the spec is applied when the sidecars of all members have registered their current peer URLs"
 
 		return p, true

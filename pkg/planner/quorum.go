@@ -80,9 +80,9 @@ func waitForQuorum(v view, p plan.Plan) plan.Plan {
 	p.Stage = plan.StageWaitForMembers
 	p.Reason = v.quorumStatus() + "; the members start"
 	p.WaitsFor = awaitedOfMembers(v)
-	pullError := v.imagePullError()
-	if pullError != "" && v.neverFormed() {
-		p.Reason = v.quorumStatus() + "; the cluster never formed: " + pullError
+	isImageMissing := slices.ContainsFunc(v.o.Pods, func(pod etcdcluster.Pod) bool { return pod.ImagePullError() != "" })
+	if isImageMissing && v.neverFormed() {
+		p.Reason = v.quorumStatus() + "; the cluster never formed"
 
 		return p
 	}
@@ -91,9 +91,7 @@ func waitForQuorum(v view, p plan.Plan) plan.Plan {
 	}
 	p.Stage = plan.StageQuorumLost
 	p.Reason = fmt.Sprintf("%s, fewer than the quorum of %d; the operator changes nothing", v.quorumStatus(), etcdcluster.QuorumOf(v.size))
-	if pullError != "" {
-		p.Reason += ": " + pullError
-
+	if isImageMissing {
 		return p
 	}
 
@@ -209,7 +207,7 @@ func waitForMembers(v view, p plan.Plan) (plan.Plan, bool) {
 func wayBack(v view, m etcdcluster.Member) string {
 	before := etcdcluster.SizeBefore(v.etcd, v.o)
 	switch {
-	case m.Pod == nil || m.Pod.WaitingReason() == "":
+	case v.o.StartProblem(m.Ordinal) == "":
 		return ""
 	case v.o.State.Migration.AddsMember():
 		return "; change spec.storageClass and spec.storageCapacity back to take the volume migration back"
@@ -238,7 +236,7 @@ func awaitedOfMembers(v view) string {
 // awaitedOf describes what a member must reach after its pod was created before it counts as recovered. Empty: it has recovered. Its
 // registered peer URLs must be the configured ones: otherwise its sidecar would change them, and stop etcd once more.
 func awaitedOf(v view, m etcdcluster.Member) string {
-	sentence := awaitedOfPod(v.etcd, m)
+	sentence := awaitedOfPod(v, m)
 	if sentence == "" {
 		sentence = awaitedOfEtcd(v, m)
 	}
@@ -284,18 +282,21 @@ func awaitedOfEtcd(v view, m etcdcluster.Member) string {
 }
 
 // awaitedOfPod is awaitedOf for the pod only. Its state names the cause more exactly than a missing response of the member.
-func awaitedOfPod(etcd *druidv1alpha1.Etcd, m etcdcluster.Member) string {
+func awaitedOfPod(v view, m etcdcluster.Member) string {
+	problem := v.o.StartProblem(m.Ordinal)
 	switch {
+	case m.Pod == nil && problem != "":
+		return "member " + m.Name + ": " + problem
 	case m.Pod == nil:
-		return "pod " + helper.PodName(etcd, m.Ordinal) + " to be created"
+		return "pod " + helper.PodName(v.etcd, m.Ordinal) + " to be created"
 	case m.Pod.Deleting:
 		return "pod " + m.Pod.Name + " to be recreated"
-	case !m.Pod.Ready && m.Pod.WaitingReason() != "":
-		return "member " + m.Name + ": " + m.Pod.WaitingReason() + prefixHint(etcd, m.Pod)
+	case !m.Pod.Ready && problem != "":
+		return "member " + m.Name + ": " + problem + prefixHint(v.etcd, m.Pod)
 	case !m.Pod.Ready && m.Endpoint != nil && m.Endpoint.Learner:
 		return "learner " + m.Name + " to catch up before its promotion"
 	case !m.Pod.Ready:
-		return "pod " + m.Pod.Name + " to be ready" + prefixHint(etcd, m.Pod)
+		return "pod " + m.Pod.Name + " to be ready" + prefixHint(v.etcd, m.Pod)
 	default:
 		return ""
 	}

@@ -166,7 +166,7 @@ func planSingle(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Ti
 	default:
 		return planSinglePod(etcd, o, p, now)
 	}
-	p.WaitsFor = awaitedSinglePod(etcd, pod)
+	p.WaitsFor = awaitedSinglePod(etcd, o)
 
 	return p
 }
@@ -195,7 +195,7 @@ func planSinglePod(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, p plan.P
 	case pod == nil || pod.Deleting:
 		p.Stage = plan.StageWaitForMembers
 		p.Reason = fmt.Sprintf("%d of 1 healthy; the StatefulSet starts the member", healthy)
-		p.WaitsFor = awaitedSinglePod(etcd, pod)
+		p.WaitsFor = awaitedSinglePod(etcd, o)
 	case pod.IsOutdated(o.StatefulSet):
 		p.Surge = nil
 
@@ -206,7 +206,7 @@ func planSinglePod(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, p plan.P
 		}
 		p.Stage = plan.StageWaitForMembers
 		p.Reason = fmt.Sprintf("%d of 1 healthy; the member runs the latest rendered manifests", healthy)
-		p.WaitsFor = awaitedSinglePod(etcd, pod)
+		p.WaitsFor = awaitedSinglePod(etcd, o)
 	default:
 		p.Surge = keptSurge(o)
 		p.Stage = plan.StageDone
@@ -240,18 +240,19 @@ func replaceSinglePod(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, p pla
 	return p
 }
 
-func awaitedSinglePod(etcd *druidv1alpha1.Etcd, pod *etcdcluster.Pod) string {
+func awaitedSinglePod(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) string {
+	pod, problem := o.PodFor(0), o.StartProblem(0)
+	if problem != "" {
+		problem = ": " + problem
+	}
 	if pod == nil {
-		return "pod " + helper.PodName(etcd, 0) + " to be created and to be ready"
+		return "pod " + helper.PodName(etcd, 0) + " to be created and to be ready" + problem
 	}
 	if pod.Deleting {
 		return "pod " + pod.Name + ", which is being deleted, to be recreated"
 	}
-	if reason := pod.WaitingReason(); reason != "" {
-		return "pod " + pod.Name + " to be ready: " + reason + prefixHint(etcd, pod)
-	}
 
-	return "pod " + pod.Name + " to be ready" + prefixHint(etcd, pod)
+	return "pod " + pod.Name + " to be ready" + problem + prefixHint(etcd, pod)
 }
 
 // planMultiMember plans for an Etcd of multiple members. It plans for as many members as were rendered last. Members are added and removed

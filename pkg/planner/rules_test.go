@@ -102,7 +102,7 @@ var _ = Describe("PlanFor", func() {
 		Entry("that no node takes", func(o *etcdcluster.Observation) {
 			o.StatefulSet = etcdcluster.StatefulSet{Exists: true, SpecReplicas: 1}
 			o.Pods = []etcdcluster.Pod{{Name: "main-0", Unschedulable: "its volume is bound to another zone"}}
-		}, "WaitForMembers", "pod main-0 to be ready: pod main-0 is not scheduled: its volume is bound to another zone"),
+		}, "WaitForMembers", "pod main-0 to be ready: pod main-0 is not scheduled: its volume is bound to another zone; let a node have room for it, or correct its resources and scheduling constraints"),
 		Entry("whose init container is done", func(o *etcdcluster.Observation) {
 			o.StatefulSet = etcdcluster.StatefulSet{Exists: true, SpecReplicas: 1}
 			o.Pods = []etcdcluster.Pod{{Name: "main-0", Containers: []etcdcluster.Container{

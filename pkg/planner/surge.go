@@ -267,7 +267,7 @@ func abortion(v view, p plan.Plan) (string, bool) {
 	case len(missing) > 0:
 		return strings.Join(missing, "; "), true
 	case waited >= etcdcluster.MemberStartTimeout && temporary.Pod != nil && (temporary.Pod.Unschedulable != "" || temporary.Pod.ImagePullError() != ""):
-		return temporary.Pod.WaitingReason(), true
+		return v.o.StartProblem(temporary.Ordinal), true
 	case waited >= surgeTimeout:
 		return fmt.Sprintf("the temporary member did not vote within %s: it waited for %s", surgeTimeout, awaitedOf(v, temporary)), true
 	default:

@@ -94,20 +94,6 @@ func (v view) hasNewPod() bool {
 // quorumStatus is the quorum calculation with which most reasons begin.
 func (v view) quorumStatus() string { return fmt.Sprintf("%d of %d healthy", v.healthy, v.size) }
 
-// imagePullError names the first image that cannot be pulled, and the remedy. Empty: all can be pulled.
-func (v view) imagePullError() string {
-	for _, member := range v.members {
-		if member.Pod == nil {
-			continue
-		}
-		if sentence := member.Pod.ImagePullError(); sentence != "" {
-			return sentence
-		}
-	}
-
-	return ""
-}
-
 // neverFormed is true while no Lease of a member has ever had a holder. The reason for the wait is then the start of the members, and no
 // lost quorum.
 func (v view) neverFormed() bool {

@@ -182,7 +182,7 @@ var _ = Describe("plan for a cluster that the operator has created", func() {
 				step("set the reclaim policy of PersistentVolume pv-00000000-0000-0000-0000-000000000022 to Retain", "keeps its data until the restored cluster has a full snapshot"),
 				step("delete PersistentVolumeClaim main-main-0", "restored from its store"),
 				step("reset Lease main-0", "restored from its store"),
-				HavePrefix("wait for pod main-0 to be ready: container etcd of pod main-0 waits: ImagePullBackOff"),
+				HavePrefix("wait for pod main-0 to be ready: image registry.example.com/etcd-wrapper:v1 of container etcd of pod main-0 cannot be pulled (ImagePullBackOff); correct spec.etcd.image"),
 			},
 		}),
 		Entry("for a restore after a restore verification that has failed: the next verification", planCase{
@@ -200,7 +200,7 @@ var _ = Describe("plan for a cluster that the operator has created", func() {
 				step("set the reclaim policy of PersistentVolume pv-00000000-0000-0000-0000-000000000022 to Retain", "keeps its data until the restored cluster has a full snapshot"),
 				step("delete PersistentVolumeClaim main-main-0", "restored from its store"),
 				step("reset Lease main-0", "restored from its store"),
-				HavePrefix("wait for pod main-0 to be ready: container etcd of pod main-0 waits: ImagePullBackOff"),
+				HavePrefix("wait for pod main-0 to be ready: image registry.example.com/etcd-wrapper:v1 of container etcd of pod main-0 cannot be pulled (ImagePullBackOff); correct spec.etcd.image"),
 			},
 		}),
 		Entry("for a restore without a restore verification: what is deleted", planCase{
@@ -213,7 +213,7 @@ var _ = Describe("plan for a cluster that the operator has created", func() {
 				step("reset Lease main-0", "restored from its store"),
 				step("reset Lease main-full-snap", "which the store may not have any more"),
 				step("reset Lease main-delta-snap", "which the store may not have any more"),
-				HavePrefix("wait for pod main-0 to be ready: container etcd of pod main-0 waits: ImagePullBackOff"),
+				HavePrefix("wait for pod main-0 to be ready: image registry.example.com/etcd-wrapper:v1 of container etcd of pod main-0 cannot be pulled (ImagePullBackOff); correct spec.etcd.image"),
 			},
 		}),
 	)

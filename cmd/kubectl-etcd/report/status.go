@@ -338,8 +338,9 @@ func membersOf(facts Facts) []Member {
 		}
 		versions := observed.Versions()
 		member.Wrapper, member.Sidecar = versions.Wrapper, versions.Sidecar
+		member.Warning = facts.Observation.StartProblem(observed.Ordinal)
 		if pod := observed.Pod; pod != nil {
-			member.Node, member.Started, member.Warning = pod.Node, pod.CreationTime, pod.WaitingReason()
+			member.Node, member.Started = pod.Node, pod.CreationTime
 			member.Outdated = pod.IsOutdated(facts.Observation.StatefulSet)
 			for _, container := range pod.Containers {
 				member.Restarts += container.Restarts
