@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -61,12 +63,13 @@ type Observer struct {
 	// Clock measures for how long members have not formed a cluster. Nil: the real one.
 	Clock clock.PassiveClock
 
-	// DryRun sends dry runs that request larger volumes. Nil: the observer assumes that the API server accepts what the StorageClass allows.
+	// DryRun sends dry runs that request larger volumes, and that create pods. Nil: the observer assumes that the API server accepts what the
+	// StorageClass allows, and each pod.
 	DryRun client.Writer
 
-	rejected rejections
-	once     sync.Once
-	secrets  *lru.Cache
+	dryRuns dryRuns
+	once    sync.Once
+	secrets *lru.Cache
 }
 
 // Request lists what to read in addition to what every Observation has.
@@ -100,6 +103,8 @@ type Request struct {
 	RestoreVerification bool
 	// Tasks reads what EtcdOpsTasks do to the Etcd.
 	Tasks bool
+	// Admission tries whether the API server admits a pod of the latest template, if the pod of a healthy member is outdated.
+	Admission bool
 	// Gardener reads what Gardener says about the namespace, and the Secrets that are issued for the Etcd.
 	Gardener bool
 }
@@ -154,6 +159,9 @@ func (o *Observer) Observe(ctx context.Context, etcd *druidv1alpha1.Etcd, reques
 	if request.Tasks {
 		reader.readTasks(ctx)
 	}
+	if request.Admission {
+		reader.readAdmission(ctx)
+	}
 
 	return reader.observation
 }
@@ -171,6 +179,10 @@ type reader struct {
 	isInvalid bool
 	// results are the responses of the members. Nil: they were not queried.
 	results []endpointResult
+
+	// statefulSet and pods are the objects of which the observation has the facts. They belong to the cache. Do not change them.
+	statefulSet *appsv1.StatefulSet
+	pods        []corev1.Pod
 
 	observation etcdcluster.Observation
 }

@@ -32,6 +32,7 @@ func (r *reader) readPods(ctx context.Context) {
 
 		return
 	}
+	r.pods = list.Items
 	for i := range list.Items {
 		if ordinal, is := ordinalOf(r.etcd, list.Items[i].Name); is {
 			pod := podFor(&list.Items[i], ordinal)

@@ -20,39 +20,40 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
 
-// ResizePause is how long the rejection of a dry run is cached, before the API server is asked again: a quota may have room later.
+// ResizePause is how long the result of a dry run is cached, before the API server is asked again: a quota may have room later.
 const ResizePause = time.Minute
 
-// rejections caches which larger volumes the API server has rejected in a dry run, by the UIDs of their claims. The zero value is ready.
-type rejections struct {
-	lock    sync.Mutex
-	byClaim map[types.UID]rejection
+// dryRuns caches the results of dry runs, by the UIDs of their objects. The zero value is ready.
+type dryRuns struct {
+	lock     sync.Mutex
+	byObject map[types.UID]dryRun
 }
 
-type rejection struct {
-	size    int64
-	message string
+type dryRun struct {
+	// version is the size of a volume, or the generation of a StatefulSet.
+	version int64
+	result  etcdcluster.Preflight
 	at      time.Time
 }
 
-// find returns the cached rejection of a size. False: there is none, or it is too old.
-func (r *rejections) find(claim types.UID, size int64, now time.Time) (rejection, bool) {
-	r.lock.Lock()
-	defer r.lock.Unlock()
-	cached, found := r.byClaim[claim]
+// find returns the cached result for a version. False: there is none, or it is too old.
+func (d *dryRuns) find(object types.UID, version int64, now time.Time) (etcdcluster.Preflight, bool) {
+	d.lock.Lock()
+	defer d.lock.Unlock()
+	cached, found := d.byObject[object]
 
-	return cached, found && cached.size == size && now.Sub(cached.at) < ResizePause
+	return cached.result, found && cached.version == version && now.Sub(cached.at) < ResizePause
 }
 
-// add caches a rejection, and drops those that are too old.
-func (r *rejections) add(claim types.UID, latest rejection) {
-	r.lock.Lock()
-	defer r.lock.Unlock()
-	maps.DeleteFunc(r.byClaim, func(_ types.UID, cached rejection) bool { return latest.at.Sub(cached.at) >= ResizePause })
-	if r.byClaim == nil {
-		r.byClaim = map[types.UID]rejection{}
+// add caches a result, and drops those that are too old.
+func (d *dryRuns) add(object types.UID, latest dryRun) {
+	d.lock.Lock()
+	defer d.lock.Unlock()
+	maps.DeleteFunc(d.byObject, func(_ types.UID, cached dryRun) bool { return latest.at.Sub(cached.at) >= ResizePause })
+	if d.byObject == nil {
+		d.byObject = map[types.UID]dryRun{}
 	}
-	r.byClaim[claim] = latest
+	d.byObject[object] = latest
 }
 
 // tryResize records whether the API server rejects a larger volume: quotas and admission webhooks may know better than the StorageClass. A dry
@@ -61,8 +62,8 @@ func (r *reader) tryResize(ctx context.Context, claim *etcdcluster.Claim, size i
 	if r.DryRun == nil {
 		return
 	}
-	if cached, found := r.rejected.find(claim.UID, size, r.now()); found {
-		claim.RefusedSize, claim.RefusedWhy = cached.size, cached.message
+	if cached, found := r.dryRuns.find(claim.UID, size, r.now()); found {
+		claim.RefusedSize, claim.RefusedWhy = size, cached.Refusal
 
 		return
 	}
@@ -72,7 +73,7 @@ func (r *reader) tryResize(ctx context.Context, claim *etcdcluster.Claim, size i
 		return
 	}
 	if err := r.DryRun.Patch(ctx, object, patch, client.DryRunAll); apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
-		r.rejected.add(claim.UID, rejection{size: size, message: err.Error(), at: r.now()})
+		r.dryRuns.add(claim.UID, dryRun{version: size, result: etcdcluster.Preflight{Refusal: err.Error()}, at: r.now()})
 		claim.RefusedSize, claim.RefusedWhy = size, err.Error()
 	}
 }

@@ -134,6 +134,7 @@ func (r *reader) readStatefulSet(ctx context.Context) {
 
 		return
 	}
+	r.statefulSet = object
 	_, hasScaleUpAnnotation := object.Annotations[etcdcluster.ScaleUpAnnotation]
 	r.observation.StatefulSet = etcdcluster.StatefulSet{
 		Exists:              true,

@@ -29,6 +29,6 @@ func RequestFor(etcd *druidv1alpha1.Etcd) Request {
 	return Request{
 		Gardener: true, QueryEtcd: isMultiMember || isStopping || joins || restores, QueryExisting: joins, Volumes: isMultiMember || isRunning,
 		StorageClasses: helper.ManagesPods(etcd), RestoreVerification: restores || isMultiMember || isRunning && helper.IsStoreConfigured(etcd), Tasks: true,
-		Events: true,
+		Events: true, Admission: true,
 	}
 }

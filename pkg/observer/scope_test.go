@@ -13,7 +13,7 @@ import (
 )
 
 var _ = Describe("RequestFor", func() {
-	always := observer.Request{Gardener: true, StorageClasses: true, Tasks: true, Events: true}
+	always := observer.Request{Gardener: true, StorageClasses: true, Tasks: true, Events: true, Admission: true}
 	DescribeTable("reads what a plan needs",
 		func(change func(*druidv1alpha1.Etcd), add func(*observer.Request)) {
 			etcd, expected := &druidv1alpha1.Etcd{}, always

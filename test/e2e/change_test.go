@@ -55,7 +55,49 @@ func expectVersion(ctx context.Context, ns *framework.TestNamespace, etcd *druid
 	}
 }
 
+// onlyMemberOn requires a node, and that no other member runs there.
+func onlyMemberOn(etcd *druidv1alpha1.Etcd, node string) *corev1.Affinity {
+	return &corev1.Affinity{
+		NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{node}}},
+		}}}},
+		PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+			TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: etcd.Spec.Labels},
+		}}},
+	}
+}
+
 var _ = Describe("A running cluster", func() {
+	It("keeps its pod if a new one is not admitted, and takes a scale-up back if no node takes the next member", func(ctx SpecContext) {
+		ns := seed.NewNamespace(ctx, "refused")
+		etcd := fixture.Etcd(fixture.WithName("main"))
+		ns.Create(ctx, etcd)
+		ns.EventuallyReady(ctx, etcd)
+		pod := ns.Pod(ctx, etcd)
+
+		By("requesting a PriorityClass that does not exist")
+		ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.PriorityClassName = new("absent") })
+		ns.Eventually(ctx, etcd, func(g Gomega) {
+			g.Expect(framework.Condition(etcd, "Reconciled").Message).To(ContainSubstring("no PriorityClass with name absent was found"))
+		})
+		Expect(ns.Pod(ctx, etcd).UID).To(Equal(pod.UID))
+		ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.PriorityClassName = nil })
+		ns.EventuallyReady(ctx, etcd)
+		Expect(ns.Pod(ctx, etcd).UID).To(Equal(pod.UID))
+
+		By("adding members next to the first one on its node, which takes one member")
+		ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
+			etcd.Spec.Replicas, etcd.Spec.SchedulingConstraints.Affinity = 3, onlyMemberOn(etcd, pod.Spec.NodeName)
+		})
+		ns.Eventually(ctx, etcd, func(g Gomega) {
+			g.Expect(framework.Condition(etcd, "Reconciled").Message).To(HaveSuffix("set spec.replicas to 1 to take the scale-up back)"))
+			g.Expect(framework.Condition(etcd, "ScaleOperationComplete").Reason).To(Equal("JoinPending"))
+		})
+		ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 1 })
+		ns.EventuallyReady(ctx, etcd)
+		Expect(podsByName(ctx, ns)).To(HaveLen(1))
+	})
+
 	It("is updated when its spec changes, except while reconciliation is suspended", SpecPriority(8), func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "change")
 		etcd := fixture.Etcd(fixture.WithName("main"), withLocalStore(ns))

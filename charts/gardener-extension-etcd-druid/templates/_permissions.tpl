@@ -54,10 +54,10 @@
 - apiGroups: [rbac.authorization.k8s.io]
   resources: [roles, rolebindings]
   verbs: [get, list, watch, delete]
-# Pods and volumes of the members.
+# Pods and volumes of the members. The operator creates pods only in a dry run, to check their admission before a rolling update.
 - apiGroups: [""]
   resources: [pods]
-  verbs: [get, list, watch, patch, delete]
+  verbs: [get, list, watch, create, patch, delete]
 - apiGroups: [""]
   resources: [pods/eviction]
   verbs: [create]
