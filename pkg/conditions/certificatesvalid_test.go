@@ -10,8 +10,10 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
 const day = 24 * time.Hour
@@ -29,6 +31,32 @@ func encrypted(begin, end time.Duration) func(*conditions.Input) {
 			{Name: "unrelated", Certificates: []etcdcluster.Certificate{{Key: "tls.crt", NotBefore: noon.Add(-2 * day), NotAfter: noon.Add(-day)}}},
 		}
 	}
+}
+
+// bundle mounts certificates that the first CA has signed, and the CAs under a key that the spec names.
+func bundle(leaf fixture.Validity, used int, validities ...fixture.Validity) func(*conditions.Input) {
+	return all(encrypted(0, 0), func(in *conditions.Input) {
+		var server map[string][]byte
+		var cas []byte
+		for i, validity := range validities {
+			ca := fixture.NewAuthority("ca", validity)
+			cas = append(cas, ca.PEM()...)
+			if i == used {
+				server = ca.Leaf(leaf, "main-local", "main-client")
+			}
+		}
+		in.Observation.Secrets = []etcdcluster.Secret{
+			{Name: "ca", Exists: true, Keys: []string{"bundle.pem", "ca.crt"}, Uses: []helper.SecretUse{{Name: "ca", Keys: []string{"bundle.pem"}}}, Certificates: etcdcluster.CertificatesIn(map[string][]byte{
+				"bundle.pem": cas, "ca.crt": fixture.NewAuthority("not named", until(-day)).PEM(),
+			})},
+			{Name: "server", Exists: true, Certificates: etcdcluster.CertificatesIn(server)},
+		}
+	})
+}
+
+// until is a validity of more than five years that ends at a time relative to noon.
+func until(end time.Duration) fixture.Validity {
+	return fixture.Validity{NotBefore: noon.Add(-2000 * day), NotAfter: noon.Add(end)}
 }
 
 var _ = DescribeTable("SecretsValid with certificates",
@@ -62,5 +90,13 @@ var _ = DescribeTable("SecretsValid with certificates",
 			{Name: "main-peer-old", CreatedAt: noon.Add(-day), NotBefore: noon.Add(-2 * day), NotAfter: noon.Add(-day)},
 		}
 	}), "False CertificatesExpiring", "tls.crt of Secret main-application-new expires at "+noon.Add(29*day).UTC().Format(time.RFC3339)+" and was not renewed"),
+	Entry("ignores an expired CA that verifies nothing", bundle(until(90*day), 1, until(-day), until(3000*day)), "True SecretsValid",
+		"The first to expire is tls.crt of Secret server, at "+noon.Add(90*day).UTC().Format(time.RFC3339)),
+	Entry("warns about the CA that verifies the certificates", bundle(until(90*day), 2, until(3000*day), until(300*day), until(5*day)), "False CertificatesExpiring",
+		"bundle.pem of Secret ca expires at "+noon.Add(5*day).UTC().Format(time.RFC3339)+" and was not renewed"),
+	Entry("warns about it although its validity is short", bundle(until(90*day), 0, fixture.Validity{NotBefore: noon, NotAfter: noon.Add(5 * day)}), "False CertificatesExpiring",
+		"bundle.pem of Secret ca expires at "+noon.Add(5*day).UTC().Format(time.RFC3339)+" and was not renewed"),
+	Entry("reports that this CA has expired", bundle(until(90*day), 0, until(-day), until(3000*day)), "False CertificatesInvalid",
+		"bundle.pem of Secret ca expired at "+noon.Add(-day).UTC().Format(time.RFC3339)),
 	Entry("is unknown if a Secret cannot be read", failing(etcdcluster.SectionSecrets), "Unknown UnableToFetchSecrets", "timeout"),
 )

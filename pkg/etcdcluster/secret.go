@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
@@ -92,17 +91,8 @@ type Secret struct {
 	Deleting bool
 	// Keys are the names of its data keys, sorted.
 	Keys []string
-	// Certificates are the certificates in it, by key, sorted. Nil: it holds none.
+	// Certificates are the certificates in it, sorted by key. Those of one key are in the order of their content. Nil: it holds none.
 	Certificates []Certificate
 	// CertificateChecksums are the checksums of the certificates in it, by key. Keys without a certificate are absent.
 	CertificateChecksums map[string]string
-}
-
-// Certificate is what was seen of a certificate.
-type Certificate struct {
-	// Key of the Secret's data.
-	Key string
-	// NotBefore and NotAfter are the times between which it is valid. If a key has multiple certificates, these are the times of the first
-	// one. The first one is the certificate itself, and not its CAs, or the newest CA of a bundle of the secrets manager.
-	NotBefore, NotAfter time.Time
 }

@@ -82,7 +82,7 @@ func (o *Observer) keysOf(ctx context.Context, key client.ObjectKey) (secretKeys
 	}
 	known := secretKeys{
 		resourceVersion: secret.ResourceVersion, deleting: secret.DeletionTimestamp != nil, keys: slices.Sorted(maps.Keys(secret.Data)),
-		certificates: certificatesIn(secret.Data), checksums: certificateChecksums(secret.Data), store: backupstore.PublicValues(secret.Data), whiteSpaceKey: backupstore.KeyWithWhiteSpace(secret.Data),
+		certificates: etcdcluster.CertificatesIn(secret.Data), checksums: certificateChecksums(secret.Data), store: backupstore.PublicValues(secret.Data), whiteSpaceKey: backupstore.KeyWithWhiteSpace(secret.Data),
 	}
 	o.cacheSecret(key, &known)
 

@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
 
@@ -43,7 +42,7 @@ func init() {
 
 // measured is what the metrics of an Etcd contain.
 type measured struct {
-	certificates   []conditions.CertificateInUse
+	certificates   []etcdcluster.CertificateInUse
 	members        []etcdcluster.Member
 	quotaReachedIn time.Duration
 }

@@ -18,7 +18,6 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
-	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/secrets"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
@@ -198,7 +197,7 @@ const minValidity = 60 * 24 * time.Hour
 
 // FirstToExpire returns the issued certificate in use of a canonical Etcd that expires first: one that its pods mount, or that of
 // its applications. Nil: there is none.
-func FirstToExpire(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) *conditions.CertificateInUse {
+func FirstToExpire(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) *etcdcluster.CertificateInUse {
 	var issued []string
 	mounted, modes := o.StatefulSet.TLS, runningModes(etcd, o)
 	if modes.Client == state.ModeManaged {
@@ -210,8 +209,8 @@ func FirstToExpire(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) *conditi
 	if modes.Peer == state.ModeManaged {
 		issued = append(issued, mounted.PeerCA, mounted.Peer)
 	}
-	var first *conditions.CertificateInUse
-	for _, certificate := range conditions.CertificatesInUse(o) {
+	var first *etcdcluster.CertificateInUse
+	for _, certificate := range etcdcluster.CertificatesInUse(o) {
 		if slices.Contains(issued, certificate.SecretName) && (first == nil || certificate.NotAfter.Before(first.NotAfter)) {
 			first = &certificate
 		}
