@@ -149,4 +149,5 @@ func expectAccepted(schema *crdschema.Schema, manifest map[string]any, where str
 	canonical, errs := helper.Canonical(etcd)
 	Expect(errs).To(BeEmpty(), where)
 	Expect(validation.ValidateEtcd(canonical)).To(BeEmpty(), where)
+	Expect(validation.ValidateBounds(canonical, nil)).To(BeEmpty(), where)
 }

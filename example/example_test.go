@@ -108,6 +108,7 @@ func checkEtcd(etcd *druidv1alpha1.Etcd) {
 	canonical, errs := helper.Canonical(etcd)
 	Expect(errs).To(BeEmpty())
 	Expect(validation.ValidateEtcd(canonical)).To(BeEmpty())
+	Expect(validation.ValidateBounds(canonical, nil)).To(BeEmpty())
 	Expect(validation.ValidateSize(canonical, 0)).To(BeEmpty())
 	if store := canonical.Spec.Backup.Store; store != nil && store.Provider != nil {
 		checkStore(*store)

@@ -5,9 +5,11 @@
 package target
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
@@ -84,6 +86,8 @@ type Target struct {
 	Source Source
 	// Accepted is what the generation is rendered with. Nil: it is not accepted yet.
 	Accepted *state.Accepted
+	// Warnings are values of the spec outside of a bound, with which the cluster runs already.
+	Warnings field.ErrorList
 	// Waits is the change of the operator's defaults that waits for a slot of its rollout. Nil: none does.
 	Waits *state.Change
 	// Begins is the granted update to newer defaults that begins with this target. Nil: none does.
@@ -182,9 +186,24 @@ func (t *Target) Admit(o etcdcluster.Observation, config Config) error {
 	}
 	t.setAcceptance(decided)
 	t.Accepted.Spec = &t.Canonical.Spec
-	errs := append(validation.ValidateEtcd(t.Canonical), validateVersion(t.Canonical, o, *t.Accepted)...)
+	errs, warnings := validation.ValidateBounds(t.Canonical, t.specBefore(o))
+	errs = slices.Concat(validation.ValidateEtcd(t.Canonical), errs, validateVersion(t.Canonical, o, *t.Accepted))
+	t.Warnings = warnings
 
 	return plan.Refused(druidv1alpha1.ErrorCodeInvalidSpec, errs.ToAggregate())
+}
+
+// specBefore returns the spec with which the cluster runs: that of the last accepted generation, or that of a cluster to be adopted. Nil: the
+// cluster is new.
+func (t *Target) specBefore(o etcdcluster.Observation) *druidv1alpha1.EtcdSpec {
+	switch {
+	case o.State.Accepted != nil && o.State.Accepted.Spec != nil:
+		return o.State.Accepted.Spec
+	case o.StatefulSet.Exists:
+		return &t.Canonical.Spec
+	default:
+		return nil
+	}
 }
 
 // SetVersion sets the version of etcd in Etcd to that of the accepted generation. It sets none if that is not known.

@@ -10,6 +10,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
@@ -65,6 +66,24 @@ var (
 )
 
 var _ = Describe("Admit", func() {
+	DescribeTable("bounds what changes, and warns about what runs", func(o etcdcluster.Observation, problem string, warnings int) {
+		t := target.ForNewest(fixture.Etcd(generation(2), fixture.WithAnnotation(operation, "reconcile"), func(etcd *druidv1alpha1.Etcd) {
+			etcd.Spec.Etcd.Quota = new(resource.MustParse("512m"))
+		}))
+		Expect(problemOf(t.Admit(o, config))).To(HavePrefix(problem))
+		Expect(t.Warnings).To(HaveLen(warnings))
+	},
+		Entry("a new Etcd", etcdcluster.Observation{}, "Refused ERR_INVALID_SPEC: spec.etcd.quota", 0),
+		Entry("a change of a running Etcd", running(), "Refused ERR_INVALID_SPEC: spec.etcd.quota", 0),
+		Entry("an Etcd that runs with it", func() etcdcluster.Observation {
+			o := running()
+			o.State.Accepted.Spec.Etcd.Quota = new(resource.MustParse("512m"))
+
+			return o
+		}(), "", 1),
+		Entry("an adopted Etcd", etcdcluster.Observation{StatefulSet: etcdcluster.StatefulSet{Exists: true}}, "", 1),
+	)
+
 	DescribeTable("decides whether the newest generation is rolled out, and with what",
 		func(o etcdcluster.Observation, autoReconcile bool, problem, image string, options ...func(*druidv1alpha1.Etcd)) {
 			c := config

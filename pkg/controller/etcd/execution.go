@@ -204,6 +204,9 @@ func (r *execution) write(ctx context.Context, run *engine.Run, desired desiredR
 		return false, nil
 	}
 	r.event(etcd, corev1.EventTypeNormal, "ManagedResourceUpdated", "Generation %d is written to ManagedResource %s", etcd.Generation, helper.ManagedResourceName(etcd))
+	if warnings := run.Target.Warnings; len(warnings) > 0 {
+		r.event(etcd, corev1.EventTypeWarning, "SpecOutOfBounds", "The cluster continues with values that the spec of a new Etcd must not have: %s", warnings.ToAggregate())
+	}
 	if run.IsAddingMember() && run.Plan.NextSurge != nil {
 		r.event(run.Target.Stored, corev1.EventTypeNormal, "StartingSurge", "Starting a temporary second member: %s", run.Plan.Reason)
 	} else if run.IsAddingMember() {

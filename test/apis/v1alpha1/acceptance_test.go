@@ -37,10 +37,11 @@ type difference struct {
 // refusals are objects that the module accepts and this module rejects.
 var refusals = []difference{
 	{"an even size, or one above seven", "it tolerates no more failures than the odd size below it, and slows every write", "spec.replicas must be 0, 1, 3, 5 or 7"},
-	{"a port outside 1 to 65535", "no pod can have it: the StatefulSet would be refused later", "should be"},
+	{"a port or count outside of its bounds", "no pod can have the port, and no cluster works with the count", "should be"},
 	{"one port for two servers of a pod", "the second one could never listen", "must differ: they are ports of one pod"},
 	{"TLS of the sidecar without TLS of etcd, on creation", "pods would never be ready", "spec.backup.tls needs spec.etcd.clientUrlTls"},
 	{"more than 32 members that other parties run", "no etcd cluster has as many, and each is connected to", "must have at most 32 items"},
+	{"a value outside of its bounds", "no cluster works with it: 512m is less than one byte", "must be between"},
 	{"user info in a URL", "it would be seen in flags, messages and member lists", "must not have user info"},
 	{"a task without the name of an Etcd, on creation", "it could never do anything", "spec.etcdName must name the Etcd"},
 	{"the name of an Etcd that is added to a task or removed from it", "the name is immutable in every other way already", "spec.etcdName must be neither added nor removed"},
@@ -78,7 +79,8 @@ var _ = Describe("CustomResourceDefinitions compared to those of the etcd-druid 
 		},
 		Entry("of Etcd", "etcds.druid.gardener.cloud", etcdCorpus,
 			"an even size, or one above seven",
-			"a port outside 1 to 65535",
+			"a port or count outside of its bounds",
+			"a value outside of its bounds",
 			"one port for two servers of a pod",
 			"TLS of the sidecar without TLS of etcd, on creation",
 			"more than 32 members that other parties run",

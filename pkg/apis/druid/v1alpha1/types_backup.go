@@ -24,7 +24,9 @@ type BackupSpec struct {
 	// +optional
 	TLS *TLSConfig `json:"tls,omitempty"`
 	// Image is the full image reference of etcd-backup-restore. Unset: the operator's.
+	// At most 1024 characters.
 	// +optional
+	// +kubebuilder:validation:MaxLength=1024
 	Image *string `json:"image,omitempty"`
 	// Store says where snapshots lie. Unset: there are no snapshots, and the sidecar only checks the data directory.
 	// +optional
@@ -46,28 +48,39 @@ type BackupSpec struct {
 	// +optional
 	GarbageCollectionPolicy *GarbageCollectionPolicy `json:"garbageCollectionPolicy,omitempty"`
 	// MaxBackupsLimitBasedGC is the number of full snapshots that LimitBased keeps; Exponential ignores it. Unset: 7.
+	// It must be between 1 and 10000.
 	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=10000
 	MaxBackupsLimitBasedGC *int32 `json:"maxBackupsLimitBasedGC,omitempty"`
 	// GarbageCollectionPeriod is how often snapshots are removed. It must be longer than DeltaSnapshotPeriod where both are
 	// set. Unset: the sidecar's default, 1m.
+	// It must be between 1s and 720h.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('720h')",message="must be between 1s and 720h"
 	GarbageCollectionPeriod *metav1.Duration `json:"garbageCollectionPeriod,omitempty"`
 	// DeltaSnapshotPeriod is how often delta snapshots are taken. Below one second: none are. Unset: the sidecar's default,
 	// 20s.
+	// It must be between 0s and 24h.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s') && duration(self) <= duration('24h')",message="must be between 0s and 24h"
 	DeltaSnapshotPeriod *metav1.Duration `json:"deltaSnapshotPeriod,omitempty"`
 	// DeltaSnapshotMemoryLimit is the size of events in memory at which a delta snapshot is taken early. Unset: 100Mi.
+	// It must be between 1Mi and 16Gi.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('1Mi')) >= 0 && quantity(string(self)).compareTo(quantity('16Gi')) <= 0",message="must be between 1Mi and 16Gi; the suffix m is milli, and Mi is 1024 × 1024"
 	DeltaSnapshotMemoryLimit *resource.Quantity `json:"deltaSnapshotMemoryLimit,omitempty"`
 	// DeltaSnapshotRetentionPeriod is how long delta snapshots older than the newest full snapshot are kept. Unset: the
 	// sidecar's default, 0, that is until the next garbage collection.
+	// It must be between 0s and 87600h.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s') && duration(self) <= duration('87600h')",message="must be between 0s and 87600h"
 	DeltaSnapshotRetentionPeriod *metav1.Duration `json:"deltaSnapshotRetentionPeriod,omitempty"`
 	// SnapshotCompression configures the compression of snapshots.
 	// +optional
@@ -76,9 +89,11 @@ type BackupSpec struct {
 	// +optional
 	EnableProfiling *bool `json:"enableProfiling,omitempty"`
 	// EtcdSnapshotTimeout is the time limit of one full snapshot. Unset: 15m.
+	// It must be between 1s and 24h.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('24h')",message="must be between 1s and 24h"
 	EtcdSnapshotTimeout *metav1.Duration `json:"etcdSnapshotTimeout,omitempty"`
 	// LeaderElection configures how sidecars find out which of them leads.
 	// +optional
@@ -130,14 +145,18 @@ const (
 type LeaderElectionSpec struct {
 	// ReelectionPeriod is how often a sidecar asks which member leads; longer than one second. Unset:
 	// the sidecar's default, 5s.
+	// It must be between 1001ms and 1h.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1001ms') && duration(self) <= duration('1h')",message="must be between 1001ms and 1h"
 	ReelectionPeriod *metav1.Duration `json:"reelectionPeriod,omitempty"`
 	// EtcdConnectionTimeout is the time limit of asking; longer than one second. Unset: the sidecar's default, 5s.
+	// It must be between 1001ms and 1h.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1001ms') && duration(self) <= duration('1h')",message="must be between 1001ms and 1h"
 	EtcdConnectionTimeout *metav1.Duration `json:"etcdConnectionTimeout,omitempty"`
 }
 
@@ -148,10 +167,14 @@ type SnapshotCompactionSpec struct {
 	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
 	// EventsThreshold is the number of etcd events since the last full snapshot from which on a Job runs. Unset: the
 	// operator's.
+	// It must be at least 0.
 	// +optional
+	// +kubebuilder:validation:Minimum=0
 	EventsThreshold *int64 `json:"eventsThreshold,omitempty"`
 	// TriggerFullSnapshotThreshold is the number of etcd events since the last full snapshot from which on a full
 	// snapshot is taken instead of running a Job. Unset: the operator's.
+	// It must be at least 0.
 	// +optional
+	// +kubebuilder:validation:Minimum=0
 	TriggerFullSnapshotThreshold *int64 `json:"triggerFullSnapshotThreshold,omitempty"`
 }

@@ -57,9 +57,11 @@ type WaitForFinalSnapshotSpec struct {
 	// Enabled turns the delay on.
 	Enabled bool `json:"enabled"`
 	// Timeout is how long to wait before copying anyway. Unset or 0: for ever.
+	// At most 8760h.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^(0|([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+)$`
+	// +kubebuilder:validation:XValidation:rule="duration(self) <= duration('8760h')",message="must be at most 8760h"
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 }
 

@@ -79,10 +79,11 @@ type DeprecatedEtcdFields struct {
 	// +optional
 	InitialClusterState *string `json:"initialClusterState,omitempty"`
 	// InitialClusterToken is the token that keeps apart clusters which know the same addresses. Unset: derived from the
-	// UID of the Etcd.
+	// UID of the Etcd. At most 256 characters.
 	//
 	// Deprecated: leave it out. Honoured, since there is no other field for it.
 	// +optional
+	// +kubebuilder:validation:MaxLength=256
 	InitialClusterToken *string `json:"initialClusterToken,omitempty"`
 	// PullPolicy is the image pull policy of both containers. Unset: IfNotPresent.
 	//
@@ -115,9 +116,11 @@ type DeprecatedBackupFields struct {
 	// +optional
 	ImageVersion *string `json:"imageVersion,omitempty"`
 	// SnapstoreTempDir is the directory, in the data volume, of the sidecar's temporary files. The sidecar deletes it at each start, so
-	// it must not be a directory with other data. Unset: /var/etcd/data/temp.
+	// it must not be a directory with other data. Unset: /var/etcd/data/temp. At most 512
+	// characters.
 	//
 	// Deprecated: leave it out. Honoured, since there is no other field for it.
 	// +optional
+	// +kubebuilder:validation:MaxLength=512
 	SnapstoreTempDir *string `json:"snapstoreTempDir,omitempty"`
 }

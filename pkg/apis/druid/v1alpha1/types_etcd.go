@@ -107,23 +107,31 @@ type EtcdSpec struct {
 	// +kubebuilder:validation:Minimum=0
 	Replicas int32 `json:"replicas"`
 	// PriorityClassName is the PriorityClass of the pods. Unset: the cluster's default. A change of it replaces the pods.
+	// At most 253 characters.
 	// +optional
+	// +kubebuilder:validation:MaxLength=253
 	PriorityClassName *string `json:"priorityClassName,omitempty"`
 	// StorageClass is the StorageClass of the data volumes. Unset: the cluster's default class. An empty string: no class,
 	// only volumes without one are bound. With several Replicas, a change replaces the volumes one after the other, with an extra member. Immutable,
 	// including its presence, with one of Replicas, unless Etcd.UpdateStrategy is Surge: then a surge replaces the volume. Immutable with 0 Replicas.
+	// At most 253 characters.
 	// +optional
+	// +kubebuilder:validation:MaxLength=253
 	StorageClass *string `json:"storageClass,omitempty"`
 	// StorageCapacity is the size of each data volume. Unset: 16Gi. An increase expands the existing volumes in place.
 	// It is rejected if the StorageClass does not allow the expansion. With several Replicas, a decrease replaces the volumes one after the other, with
 	// an extra member. With Replicas 1, a decrease is rejected, unless Etcd.UpdateStrategy is Surge: then a surge replaces the volume in both cases.
 	// The new volume must have room for the quota, the write-ahead log and two databases of the current size.
+	// It must be between 64Mi and 64Ti.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('64Mi')) >= 0 && quantity(string(self)).compareTo(quantity('64Ti')) <= 0",message="must be between 64Mi and 64Ti; the suffix m is milli, and Mi is 1024 × 1024"
 	StorageCapacity *resource.Quantity `json:"storageCapacity,omitempty"`
 	// VolumeClaimTemplate is the name of the volume claim template; a claim is named `<template>-<etcd>-<ordinal>`. Unset:
 	// the name of the Etcd. Immutable, including its presence.
+	// At most 63 characters.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="spec.volumeClaimTemplate is immutable"
+	// +kubebuilder:validation:MaxLength=63
 	VolumeClaimTemplate *string `json:"volumeClaimTemplate,omitempty"`
 	// PVCRetentionPolicy says what becomes of the data volumes when the Etcd is deleted; it has no effect before. Unset:
 	// Retain.
@@ -202,7 +210,9 @@ type SharedConfig struct {
 	AutoCompactionMode *CompactionMode `json:"autoCompactionMode,omitempty"`
 	// AutoCompactionRetention is how much history etcd keeps: a duration such as `30m` (periodic; a bare number means
 	// hours), or a number of revisions (revision). Unset: 30m. Rendered as etcd's `auto-compaction-retention`.
+	// At most 32 characters.
 	// +optional
+	// +kubebuilder:validation:MaxLength=32
 	AutoCompactionRetention *string `json:"autoCompactionRetention,omitempty"`
 }
 

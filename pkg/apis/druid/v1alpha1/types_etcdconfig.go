@@ -33,11 +33,16 @@ var UpdateStrategies = []UpdateStrategy{UpdateStrategySurge, UpdateStrategyResta
 type EtcdConfig struct {
 	// Quota is the largest size of etcd's database; beyond it etcd raises the alarm NOSPACE and refuses writes. Unset: 8Gi.
 	// Rendered as etcd's `quota-backend-bytes`.
+	// It must be between 16Mi and 128Gi.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('16Mi')) >= 0 && quantity(string(self)).compareTo(quantity('128Gi')) <= 0",message="must be between 16Mi and 128Gi; the suffix m is milli, and Mi is 1024 × 1024"
 	Quota *resource.Quantity `json:"quota,omitempty"`
 	// SnapshotCount is the number of raft entries that etcd keeps in memory before it writes its own snapshot, which has
 	// nothing to do with backups. Unset: 10000. Rendered as etcd's `snapshot-count`.
+	// It must be between 100 and 10000000.
 	// +optional
+	// +kubebuilder:validation:Minimum=100
+	// +kubebuilder:validation:Maximum=10000000
 	SnapshotCount *int64 `json:"snapshotCount,omitempty"`
 	// EnableGRPCGateway serves etcd's HTTP gateway on the client port. Unset: false. Rendered as etcd's
 	// `enable-grpc-gateway`.
@@ -71,7 +76,9 @@ type EtcdConfig struct {
 	// +optional
 	UpdateStrategy *UpdateStrategy `json:"updateStrategy,omitempty"`
 	// Image is the full image reference of etcd-wrapper. Unset: the operator's image for the version of etcd.
+	// At most 1024 characters.
 	// +optional
+	// +kubebuilder:validation:MaxLength=1024
 	Image *string `json:"image,omitempty"`
 	// Version is the minor version of etcd. It selects the images of the operator for etcd-wrapper and etcd-backup-restore, and the options of
 	// etcd. Unset: a new cluster gets the operator's default. A running cluster keeps its version, or is upgraded to a newer default when its next
@@ -109,14 +116,18 @@ type EtcdConfig struct {
 	// +optional
 	PeerUrlTLS *PeerTLSConfig `json:"peerUrlTls,omitempty"`
 	// EtcdDefragTimeout is the time limit of the defragmentation of one member. Unset: 15m.
+	// It must be between 1s and 24h.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('24h')",message="must be between 1s and 24h"
 	EtcdDefragTimeout *metav1.Duration `json:"etcdDefragTimeout,omitempty"`
 	// HeartbeatDuration is how often a sidecar renews the lease of its member. Unset: 10s.
+	// It must be between 1s and 10m.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('10m')",message="must be between 1s and 10m"
 	HeartbeatDuration *metav1.Duration `json:"heartbeatDuration,omitempty"`
 	// ClientService adds to the Service for clients. A change of it replaces no pod.
 	// +optional

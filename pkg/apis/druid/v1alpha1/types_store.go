@@ -30,7 +30,9 @@ type StoreSpec struct {
 	// Prefix is the path below the container under which the snapshots lie, without a leading or trailing slash. Empty
 	// or unset: the operator derives `<namespace>/<name>`. Once snapshots exist, another prefix is refused by the
 	// controller. Where gardenlet manages the CRDs it is required.
+	// At most 512 characters.
 	// +optional
+	// +kubebuilder:validation:MaxLength=512
 	Prefix string `json:"prefix"`
 	// Provider names the kind of object store. Unset together with Container: taken from the BackupEntry. An empty
 	// string means unset.

@@ -13,8 +13,6 @@ import (
 	"time"
 
 	"github.com/robfig/cron"
-	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/etcdversion"
@@ -29,12 +27,7 @@ func validateEtcdConfig(etcd *druidv1alpha1.Etcd, spec *field.Path) field.ErrorL
 	config, etcdPath := etcd.Spec.Etcd, spec.Child("etcd")
 
 	return slices.Concat(
-		validatePositive(config.Quota, etcdPath.Child("quota")),
-		validatePositive(etcd.Spec.StorageCapacity, spec.Child("storageCapacity")),
-		validateAtLeast(config.SnapshotCount, 1, etcdPath.Child("snapshotCount")),
 		validateSchedule(config.DefragmentationSchedule, etcdPath.Child("defragmentationSchedule")),
-		validateLonger(config.HeartbeatDuration, 0, etcdPath.Child("heartbeatDuration")),
-		validateLonger(config.EtcdDefragTimeout, 0, etcdPath.Child("etcdDefragTimeout")),
 		validateImage(config.Image, etcdPath.Child("image")),
 		validateVersion(config.Version, etcdPath.Child("version")),
 		validateRetention(etcd, spec.Child("sharedConfig", "autoCompactionRetention")),
@@ -55,19 +48,10 @@ func validateBackup(etcd *druidv1alpha1.Etcd, backupPath *field.Path) field.Erro
 	errs := slices.Concat(
 		validateImage(backup.Image, backupPath.Child("image")),
 		validateSchedule(backup.FullSnapshotSchedule, backupPath.Child("fullSnapshotSchedule")),
-		validateAtLeast(backup.MaxBackupsLimitBasedGC, 1, backupPath.Child("maxBackupsLimitBasedGC")),
-		validatePositive(backup.DeltaSnapshotMemoryLimit, backupPath.Child("deltaSnapshotMemoryLimit")),
-		validateLonger(backup.EtcdSnapshotTimeout, 0, backupPath.Child("etcdSnapshotTimeout")),
-		validateLonger(backup.GarbageCollectionPeriod, 0, backupPath.Child("garbageCollectionPeriod")),
 		validateTempDir(backup.SnapstoreTempDir, backupPath.Child("snapstoreTempDir")),
 	)
 	if gc, delta := backup.GarbageCollectionPeriod, backup.DeltaSnapshotPeriod; gc != nil && delta != nil && gc.Duration <= delta.Duration {
 		errs = append(errs, field.Invalid(backupPath.Child("garbageCollectionPeriod"), gc.Duration.String(), fmt.Sprintf("must be longer than spec.backup.deltaSnapshotPeriod, %s", delta.Duration)))
-	}
-	if election := backup.LeaderElection; election != nil {
-		electionPath := backupPath.Child("leaderElection")
-		errs = append(errs, validateLonger(election.ReelectionPeriod, time.Second, electionPath.Child("reelectionPeriod"))...)
-		errs = append(errs, validateLonger(election.EtcdConnectionTimeout, time.Second, electionPath.Child("etcdConnectionTimeout"))...)
 	}
 	if store := backup.Store; store != nil && slices.Contains(strings.Split(store.Prefix, "/"), "..") {
 		errs = append(errs, field.Invalid(backupPath.Child("store", "prefix"), store.Prefix, "must stay below the container: leave out the segments .."))
@@ -77,17 +61,13 @@ func validateBackup(etcd *druidv1alpha1.Etcd, backupPath *field.Path) field.Erro
 }
 
 // validateSchedule uses the cron parser of the sidecar, which checks more than a pattern can: that a range ascends, and that
-// Sunday is 0. With a schedule without a next time, the sidecar takes full snapshots without a pause.
+// Sunday is 0.
 func validateSchedule(schedule *string, at *field.Path) field.ErrorList {
 	if schedule == nil {
 		return nil
 	}
-	parsed, err := cron.ParseStandard(*schedule)
-	if err != nil {
+	if _, err := cron.ParseStandard(*schedule); err != nil {
 		return field.ErrorList{field.Invalid(at, *schedule, fmt.Sprintf("the sidecar cannot read it: %v; it needs minute, hour, day of the month, month and day of the week (0 to 6, 0 is Sunday)", err))}
-	}
-	if parsed.Next(time.Unix(0, 0).UTC()).IsZero() {
-		return field.ErrorList{field.Invalid(at, *schedule, "has no next time, because its months do not have that day: set a day that one of them has, for example 28, or remove the field for the default")}
 	}
 
 	return nil
@@ -135,28 +115,4 @@ func validateTempDir(dir *string, at *field.Path) field.ErrorList {
 	}
 
 	return nil
-}
-
-func validatePositive(quantity *resource.Quantity, at *field.Path) field.ErrorList {
-	if quantity == nil || quantity.Sign() > 0 {
-		return nil
-	}
-
-	return field.ErrorList{field.Invalid(at, quantity.String(), "must be greater than 0")}
-}
-
-func validateAtLeast[T int32 | int64](number *T, least T, at *field.Path) field.ErrorList {
-	if number == nil || *number >= least {
-		return nil
-	}
-
-	return field.ErrorList{field.Invalid(at, *number, fmt.Sprintf("must be at least %d", least))}
-}
-
-func validateLonger(duration *metav1.Duration, than time.Duration, at *field.Path) field.ErrorList {
-	if duration == nil || duration.Duration > than {
-		return nil
-	}
-
-	return field.ErrorList{field.Invalid(at, duration.Duration.String(), fmt.Sprintf("must be longer than %s", than))}
 }
