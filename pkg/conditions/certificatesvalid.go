@@ -5,6 +5,7 @@
 package conditions
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -36,15 +37,18 @@ func certificatesValid(in Input) *druidv1alpha1.Condition {
 	if len(o.MountedSecrets()) == 0 {
 		return nil
 	}
-	certificates := etcdcluster.CertificatesInUse(o)
-	if len(certificates) == 0 {
-		return condition(conditionType, druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonUnknown, "No certificate was found in the Secrets that pods mount")
-	}
+	certificates := etcdcluster.CertificatesInUse(in.Etcd, o)
 	slices.SortStableFunc(certificates, func(a, b etcdcluster.CertificateInUse) int { return a.NotAfter.Compare(b.NotAfter) })
 	for _, certificate := range certificates {
 		if reason, problem := validityProblem(certificate, in.Now); problem != "" {
 			return condition(conditionType, druidv1alpha1.ConditionFalse, reason, certificate.String()+problem)
 		}
+	}
+	if problem := cmp.Or(etcdcluster.MountedCertificatesProblem(in.Etcd, o, in.Now), etcdcluster.NewCertificatesProblem(in.Etcd, o, in.Now)); problem != "" {
+		return condition(conditionType, druidv1alpha1.ConditionFalse, druidv1alpha1.ReasonCertificatesInvalid, problem+". No healthy member restarts before")
+	}
+	if len(certificates) == 0 {
+		return condition(conditionType, druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonUnknown, "No certificate was found in the Secrets that pods mount")
 	}
 
 	return condition(conditionType, druidv1alpha1.ConditionTrue, druidv1alpha1.ReasonSecretsValid,

@@ -5,6 +5,7 @@
 package conditions_test
 
 import (
+	"fmt"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -39,7 +40,7 @@ func bundle(leaf fixture.Validity, used int, validities ...fixture.Validity) fun
 		var server map[string][]byte
 		var cas []byte
 		for i, validity := range validities {
-			ca := fixture.NewAuthority("ca", validity)
+			ca := fixture.NewAuthority(fmt.Sprintf("ca %d", i), validity)
 			cas = append(cas, ca.PEM()...)
 			if i == used {
 				server = ca.Leaf(leaf, "main-local", "main-client")
@@ -98,5 +99,9 @@ var _ = DescribeTable("SecretsValid with certificates",
 		"bundle.pem of Secret ca expires at "+noon.Add(5*day).UTC().Format(time.RFC3339)+" and was not renewed"),
 	Entry("reports that this CA has expired", bundle(until(90*day), 0, until(-day), until(3000*day)), "False CertificatesInvalid",
 		"bundle.pem of Secret ca expired at "+noon.Add(-day).UTC().Format(time.RFC3339)),
+	Entry("names both Secrets if a certificate does not verify", all(bundle(until(90*day), 1, until(3000*day), until(3000*day)), func(in *conditions.Input) {
+		in.Observation.Secrets[0].Certificates = in.Observation.Secrets[0].Certificates[:1]
+	}), "False CertificatesInvalid", "tls.crt of Secret server does not verify with bundle.pem of Secret ca: the bundle has no CA that has signed it, and its issuer is CN=ca 1: "+
+		"add this CA to the bundle, or replace the certificate. No healthy member restarts before"),
 	Entry("is unknown if a Secret cannot be read", failing(etcdcluster.SectionSecrets), "Unknown UnableToFetchSecrets", "timeout"),
 )

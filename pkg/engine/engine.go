@@ -229,12 +229,14 @@ func (e Engine) plan(run *Run) plan.Plan {
 		decide = planner.ForAccepted
 	}
 
-	return passPreflights(decide(run.Target.Etcd, run.Observation, e.Clock.Now()), run.Observation)
+	certificates := etcdcluster.CertificatesPreflight(run.Target.Etcd, run.Observation, e.Clock.Now())
+
+	return passPreflights(decide(run.Target.Etcd, run.Observation, e.Clock.Now()), run.Observation, certificates)
 }
 
 // blocksGeneration is true for a plan with which the generation that was accepted last is reconciled.
 func blocksGeneration(p plan.Plan) bool {
-	return p.Stage == plan.StageWaitForSecrets || p.Stage == plan.StageWaitForSurge
+	return p.Stage == plan.StageWaitForSecrets || p.Stage == plan.StageWaitForCertificates || p.Stage == plan.StageWaitForSurge
 }
 
 // resolve resolves what only a plan needs that renders: the NetworkPolicies, the store, the TLS modes, and the Secrets with certificates.

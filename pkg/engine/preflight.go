@@ -12,16 +12,16 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 )
 
-// passPreflights withholds the replacement of the pod of a healthy member if a preflight refuses the new pod. It names what could not be
-// checked, and does not wait for that.
-func passPreflights(p plan.Plan, o etcdcluster.Observation) plan.Plan {
-	if p.Stage != plan.StageReplacePod || p.Step == nil || !slices.ContainsFunc(o.HealthyOutdatedPods(), func(pod etcdcluster.Pod) bool { return pod.Name == plan.MetaOf(p.Step).Object }) {
+// passPreflights withholds the step of a rolling update that stops a healthy member, or that adds a member, if a preflight refuses the new pod. The preflights are the observed ones
+// and the computed ones. It names what could not be checked, and does not wait for that.
+func passPreflights(p plan.Plan, o etcdcluster.Observation, computed ...etcdcluster.Preflight) plan.Plan {
+	if p.ScaleUp == nil && !replacesHealthyMember(o, p) {
 		return p
 	}
-	for _, preflight := range o.Preflights {
+	for _, preflight := range append(slices.Clone(o.Preflights), computed...) {
 		if preflight.Refusal != "" {
 			p.Reason = strings.TrimSuffix(p.Reason, ": allowed") + ": not before a new pod can start"
-			p.Step, p.WaitsFor = nil, "a correction: "+preflight.Refusal
+			p.Step, p.ScaleUp, p.NextSurge, p.WaitsFor = nil, nil, nil, "a correction: "+preflight.Refusal
 
 			return p
 		}
@@ -31,4 +31,12 @@ func passPreflights(p plan.Plan, o etcdcluster.Observation) plan.Plan {
 	}
 
 	return p
+}
+
+// replacesHealthyMember is true if the step of a rolling update deletes the pod of a healthy member, or transfers its leadership for that. Other plans stop
+// a member because it does not work, or have removed it before.
+func replacesHealthyMember(o etcdcluster.Observation, p plan.Plan) bool {
+	return p.Stage == plan.StageReplacePod && p.Step != nil && slices.ContainsFunc(o.Pods, func(pod etcdcluster.Pod) bool {
+		return pod.Name == plan.MetaOf(p.Step).Object && o.IsHealthy(pod)
+	})
 }

@@ -258,6 +258,9 @@ func waitingFor(p plan.Plan, o etcdcluster.Observation) error {
 	case plan.StageWaitForSecrets: // WaitsFor has whole sentences
 		problem.Message = fmt.Sprintf("Waiting: %s (%s)", p.WaitsFor, p.Reason)
 		problem.EventReason = "SecretsMissing"
+	case plan.StageWaitForCertificates:
+		problem.Message = fmt.Sprintf("Waiting: %s (%s)", p.WaitsFor, p.Reason)
+		problem.EventReason = "CertificatesInvalid"
 	case plan.StageQuorumLost:
 		problem.EventReason = "QuorumLost"
 	case plan.StageWaitForClaims:

@@ -9,11 +9,15 @@ import (
 	"cmp"
 	"crypto/x509"
 	"encoding/pem"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
 // Certificate is an observed certificate.
@@ -60,29 +64,178 @@ func (c CertificateInUse) String() string { return c.Key + " of Secret " + c.Sec
 type CertificateUse struct {
 	// Secret is the name of the Secret with the certificate. CA is that of the Secret with the CA bundle.
 	Secret, CA string
+	// Usages are the extended key usages that the connection needs.
+	Usages []x509.ExtKeyUsage
+	// Names are the DNS names that the other side verifies. Nil: none.
+	Names []string
+	// IsIdle is true if there is no other side: no member dials the peer URL of a single member.
+	IsIdle bool
 }
 
-// CertificateUses are the certificates that pods present with the mounted Secrets. Nil: they mount none.
-func (m MountedTLS) CertificateUses() []CertificateUse {
+// TLSOf are the Secrets for TLS that a canonical Etcd names.
+func TLSOf(etcd *druidv1alpha1.Etcd) MountedTLS {
+	var m MountedTLS
+	if tls := helper.ClientTLS(etcd); tls != nil {
+		m.ClientCA, m.Server, m.Client = tls.TLSCASecretRef.Name, tls.ServerTLSSecretRef.Name, tls.ClientTLSSecretRef.Name
+	}
+	if tls := helper.PeerTLS(etcd); tls != nil {
+		m.PeerCA, m.Peer = tls.TLSCASecretRef.Name, tls.ServerTLSSecretRef.Name
+	}
+	if tls := helper.BackupTLS(etcd); tls != nil {
+		m.BackupCA, m.BackupServer = tls.TLSCASecretRef.Name, tls.ServerTLSSecretRef.Name
+	}
+
+	return m
+}
+
+// CertificateUses are the certificates that pods of the Etcd present with the mounted Secrets. Nil: they mount none.
+func (m MountedTLS) CertificateUses(etcd *druidv1alpha1.Etcd) []CertificateUse {
+	const server, client = x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth
+	local := helper.LocalHostName(etcd)
+	servers, peers := []string{local}, []string(nil)
+	// Members that are managed externally are dialed at their addresses. The sidecar of a single member does not dial the client Service.
+	if helper.ManagesPods(etcd) && etcd.Spec.Replicas > 1 {
+		servers = append(servers, helper.ClientServiceName(etcd))
+		for ordinal := range int(etcd.Spec.Replicas) {
+			peers = append(peers, PeerHost(etcd, ordinal))
+		}
+	}
 	uses := []CertificateUse{
-		{Secret: m.Server, CA: m.ClientCA},
-		{Secret: m.Client, CA: m.ClientCA},
-		{Secret: m.Peer, CA: m.PeerCA},
-		{Secret: m.BackupServer, CA: m.BackupCA},
+		{Secret: m.Server, CA: m.ClientCA, Usages: []x509.ExtKeyUsage{server}, Names: servers},
+		{Secret: m.Client, CA: m.ClientCA, Usages: []x509.ExtKeyUsage{client}},
+		{Secret: m.Peer, CA: m.PeerCA, Usages: []x509.ExtKeyUsage{server, client}, Names: peers, IsIdle: etcd.Spec.Replicas == 1},
+		{Secret: m.BackupServer, CA: m.BackupCA, Usages: []x509.ExtKeyUsage{server}, Names: []string{local}},
 	}
 
 	return slices.DeleteFunc(uses, func(use CertificateUse) bool { return use.Secret == "" })
 }
 
-// CertificatesInUse returns the certificates that the pods present, with the CAs that verify them, ordered by the names of their Secrets. The
+// CertificatesProblem returns why a certificate that pods with these Secrets present does not verify, with the names of both Secrets and the remedy.
+// Empty: all verify.
+func CertificatesProblem(etcd *druidv1alpha1.Etcd, o Observation, tls MountedTLS, now time.Time) string {
+	for _, use := range tls.CertificateUses(etcd) {
+		if problem := o.certificateProblem(use, now); problem != "" {
+			return problem
+		}
+	}
+
+	return ""
+}
+
+// MountedCertificatesProblem returns the same for all Secrets that pods mount, or will mount when they are recreated.
+func MountedCertificatesProblem(etcd *druidv1alpha1.Etcd, o Observation, now time.Time) string {
+	for _, tls := range o.mountedTLS() {
+		if problem := CertificatesProblem(etcd, o, tls, now); problem != "" {
+			return problem
+		}
+	}
+
+	return ""
+}
+
+// NewCertificatesProblem returns the same for the certificates that the spec of a canonical Etcd names and that no pod mounts yet.
+func NewCertificatesProblem(etcd *druidv1alpha1.Etcd, o Observation, now time.Time) string {
+	mounted := o.mountedUses(etcd)
+	for _, use := range TLSOf(etcd).CertificateUses(etcd) {
+		if slices.ContainsFunc(mounted, func(m CertificateUse) bool { return m.Secret == use.Secret && m.CA == use.CA }) {
+			continue
+		}
+		if problem := o.certificateProblem(use, now); problem != "" {
+			return problem
+		}
+	}
+
+	return ""
+}
+
+// CertificatesPreflight refuses to stop a healthy member whose next pod could not serve with the certificates of the user that it mounts. The
+// rotation of the CAs ensures that issued certificates verify.
+func CertificatesPreflight(etcd *druidv1alpha1.Etcd, o Observation, now time.Time) Preflight {
+	for _, use := range o.StatefulSet.TLS.CertificateUses(etcd) {
+		isIssued := slices.ContainsFunc(o.Issued, func(s IssuedSecret) bool { return s.Name == use.Secret })
+		if problem := o.certificateProblem(use, now); problem != "" && !isIssued {
+			return Preflight{Refusal: problem}
+		}
+	}
+
+	return Preflight{}
+}
+
+func (o Observation) mountedUses(etcd *druidv1alpha1.Etcd) []CertificateUse {
+	var uses []CertificateUse
+	for _, mounted := range o.mountedTLS() {
+		uses = append(uses, mounted.CertificateUses(etcd)...)
+	}
+
+	return uses
+}
+
+// certificateProblem returns why a certificate does not verify. Empty: it does, or a Secret does not exist, see MissingSecrets.
+func (o Observation) certificateProblem(use CertificateUse, now time.Time) string {
+	secret, ca := o.secret(use.Secret), o.secret(use.CA)
+	if use.IsIdle || secret == nil || ca == nil || !secret.Exists || !ca.Exists {
+		return ""
+	}
+	presented, key := o.certificatesUnder(use.Secret, corev1.TLSCertKey), o.caKeyOf(use.CA)
+	bundle := o.certificatesUnder(use.CA, key)
+	switch {
+	case len(presented) == 0:
+		return fmt.Sprintf("Secret %s has no certificate under the key %s: add one that Secret %s verifies", use.Secret, corev1.TLSCertKey, use.CA)
+	case len(bundle) == 0:
+		return fmt.Sprintf("Secret %s has no certificate under the key %s: add the CA of Secret %s", use.CA, cmp.Or(key, "ca.crt"), use.Secret)
+	case secret.HasOtherKey:
+		return fmt.Sprintf("%s of Secret %s is not the private key of its certificate: replace both", corev1.TLSPrivateKeyKey, use.Secret)
+	}
+	if cause := chainProblem(presented, bundle, use, now); cause != "" {
+		return fmt.Sprintf("%s of Secret %s does not verify with %s of Secret %s: %s", corev1.TLSCertKey, use.Secret, bundle[0].Key, use.CA, cause)
+	}
+
+	return ""
+}
+
+// chainProblem returns the cause and the remedy. Empty: the certificate verifies.
+func chainProblem(presented, bundle []Certificate, use CertificateUse, now time.Time) string {
+	chain := bestChain(presented, bundle, x509.ExtKeyUsageAny)
+	if len(chain) == 0 {
+		leaf, err := x509.ParseCertificate(presented[0].DER)
+		if err != nil {
+			return "it cannot be parsed: " + err.Error()
+		}
+
+		return fmt.Sprintf("the bundle has no CA that has signed it, and its issuer is %s: add this CA to the bundle, or replace the certificate", leaf.Issuer)
+	}
+	for _, usage := range use.Usages {
+		if len(bestChain(presented, bundle, usage)) == 0 {
+			return fmt.Sprintf("it has no extended key usage %s: replace it by one with this usage", usageNames[usage])
+		}
+	}
+	for _, name := range use.Names {
+		if chain[0].VerifyHostname(name) != nil {
+			return fmt.Sprintf("it is not valid for the name %s: replace it by one with this name", name)
+		}
+	}
+	for _, link := range chain {
+		switch {
+		case now.After(link.NotAfter):
+			return fmt.Sprintf("%s expired at %s: replace it", link.Subject, link.NotAfter.UTC().Format(time.RFC3339))
+		case now.Before(link.NotBefore):
+			return fmt.Sprintf("%s is not valid before %s", link.Subject, link.NotBefore.UTC().Format(time.RFC3339))
+		}
+	}
+
+	return ""
+}
+
+// usageNames are the names of usages in RFC 5280.
+var usageNames = map[x509.ExtKeyUsage]string{x509.ExtKeyUsageServerAuth: "serverAuth", x509.ExtKeyUsageClientAuth: "clientAuth"}
+
+// CertificatesInUse returns the certificates that the pods of a canonical Etcd present, with the CAs that verify them, ordered by the names of their Secrets. The
 // issued certificate of applications follows. Of one key, the certificate that expires first is the last. A CA of a bundle that verifies none of them is
 // not in use.
-func CertificatesInUse(o Observation) []CertificateInUse {
+func CertificatesInUse(etcd *druidv1alpha1.Etcd, o Observation) []CertificateInUse {
 	var certificates []CertificateInUse
-	for _, mounted := range o.mountedTLS() {
-		for _, use := range mounted.CertificateUses() {
-			certificates = append(certificates, o.chainFor(use)...)
-		}
+	for _, use := range o.mountedUses(etcd) {
+		certificates = append(certificates, o.chainFor(use)...)
 	}
 	slices.SortFunc(certificates, func(a, b CertificateInUse) int {
 		return cmp.Or(cmp.Compare(a.SecretName, b.SecretName), cmp.Compare(a.Key, b.Key), b.NotAfter.Compare(a.NotAfter))

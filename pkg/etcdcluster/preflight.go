@@ -16,10 +16,12 @@ type Preflight struct {
 
 // HealthyOutdatedPods returns the pods of healthy members that were created from another template than the latest, sorted by ordinal.
 func (o *Observation) HealthyOutdatedPods() []Pod {
-	return slices.DeleteFunc(slices.Clone(o.Pods), func(pod Pod) bool {
-		endpoint := o.Etcd.Endpoint(pod.Ordinal)
-		isHealthy := pod.Ready || endpoint != nil && endpoint.Healthy
+	return slices.DeleteFunc(slices.Clone(o.Pods), func(pod Pod) bool { return !o.IsHealthy(pod) || !pod.IsOutdated(o.StatefulSet) })
+}
 
-		return pod.Deleting || !isHealthy || !pod.IsOutdated(o.StatefulSet)
-	})
+// IsHealthy is true for a pod whose member serves: it is ready, or its member is healthy, and it is not being deleted.
+func (o *Observation) IsHealthy(pod Pod) bool {
+	endpoint := o.Etcd.Endpoint(pod.Ordinal)
+
+	return !pod.Deleting && (pod.Ready || endpoint != nil && endpoint.Healthy)
 }

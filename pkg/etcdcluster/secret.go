@@ -95,4 +95,6 @@ type Secret struct {
 	Certificates []Certificate
 	// CertificateChecksums are the checksums of the certificates in it, by key. Keys without a certificate are absent.
 	CertificateChecksums map[string]string
+	// HasOtherKey is true if tls.key is not the private key of the certificate under tls.crt.
+	HasOtherKey bool
 }

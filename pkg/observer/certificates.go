@@ -6,9 +6,23 @@ package observer
 
 import (
 	"crypto/sha256"
+	"crypto/tls"
 	"encoding/hex"
 	"encoding/pem"
+
+	corev1 "k8s.io/api/core/v1"
 )
+
+// hasOtherKey is true for a certificate with a private key that does not belong to it, or that cannot be read.
+func hasOtherKey(data map[string][]byte) bool {
+	certificate, key := data[corev1.TLSCertKey], data[corev1.TLSPrivateKeyKey]
+	if len(certificate) == 0 || len(key) == 0 {
+		return false
+	}
+	_, err := tls.X509KeyPair(certificate, key)
+
+	return err != nil
+}
 
 // certificateChecksums returns the SHA-256 of the certificates in each value, in hex. It omits keys whose value contains no certificate. Text
 // around the certificates does not count.

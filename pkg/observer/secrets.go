@@ -33,6 +33,7 @@ type secretKeys struct {
 	keys            []string
 	certificates    []etcdcluster.Certificate
 	checksums       map[string]string
+	hasOtherKey     bool
 	// store are the values that identify a backup store, if the Secret has its credentials. They are no secrets.
 	store map[string]string
 	// whiteSpaceKey is a key whose value has white space at its start or end. Empty: there is none.
@@ -56,6 +57,7 @@ func (r *reader) readSecrets(ctx context.Context, uses []helper.SecretUse) {
 		}
 		r.observation.Secrets = append(r.observation.Secrets, etcdcluster.Secret{
 			Name: name, Uses: uses, Exists: exists, Deleting: known.deleting, Keys: known.keys, Certificates: known.certificates, CertificateChecksums: known.checksums,
+			HasOtherKey: known.hasOtherKey,
 		})
 	}
 	slices.SortFunc(r.observation.Secrets, func(a, b etcdcluster.Secret) int { return cmp.Compare(a.Name, b.Name) })
@@ -82,7 +84,8 @@ func (o *Observer) keysOf(ctx context.Context, key client.ObjectKey) (secretKeys
 	}
 	known := secretKeys{
 		resourceVersion: secret.ResourceVersion, deleting: secret.DeletionTimestamp != nil, keys: slices.Sorted(maps.Keys(secret.Data)),
-		certificates: etcdcluster.CertificatesIn(secret.Data), checksums: certificateChecksums(secret.Data), store: backupstore.PublicValues(secret.Data), whiteSpaceKey: backupstore.KeyWithWhiteSpace(secret.Data),
+		certificates: etcdcluster.CertificatesIn(secret.Data), checksums: certificateChecksums(secret.Data), hasOtherKey: hasOtherKey(secret.Data),
+		store: backupstore.PublicValues(secret.Data), whiteSpaceKey: backupstore.KeyWithWhiteSpace(secret.Data),
 	}
 	o.cacheSecret(key, &known)
 

@@ -92,6 +92,8 @@ const (
 	StageRefused Stage = "Refused"
 	// StageWaitForSecrets waits for Secrets that pods need.
 	StageWaitForSecrets Stage = "WaitForSecrets"
+	// StageWaitForCertificates waits for certificates that verify, in Secrets that no pod mounts yet.
+	StageWaitForCertificates Stage = "WaitForCertificates"
 	// StageWaitForSurge waits for the end of a surge. The generation that was accepted last is reconciled until then.
 	StageWaitForSurge Stage = "WaitForSurge"
 	// StageWaitForPreviousOwner waits for the deletion of objects of a previous Etcd of the same name.

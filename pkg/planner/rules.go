@@ -31,7 +31,7 @@ func For(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) pla
 }
 
 func decide(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) plan.Plan {
-	if p, decided := guard(etcd, o); decided {
+	if p, decided := guard(etcd, o, now); decided {
 		return p
 	}
 	etcd = withLastSize(etcd, o)
@@ -105,7 +105,7 @@ func ForRepair(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Tim
 }
 
 // guard stops if no plan is possible: facts are missing, the spec is refused, or objects of a previous owner exist.
-func guard(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) (plan.Plan, bool) {
+func guard(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) (plan.Plan, bool) {
 	if p, decided := guardFacts(etcd, o); decided {
 		return p, true
 	}
@@ -117,6 +117,9 @@ func guard(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) (plan.Plan, bool
 	}
 	if missing := etcdcluster.MissingSecrets(o); len(missing) > 0 && etcd.Spec.Replicas > 0 && !isOfSurge(etcd, o) {
 		return plan.Plan{Stage: plan.StageWaitForSecrets, Reason: "nothing starts before its secrets exist", WaitsFor: strings.Join(missing, "; ")}, true
+	}
+	if problem := etcdcluster.NewCertificatesProblem(etcd, o, now); problem != "" && etcd.Spec.Replicas > 0 && helper.ManagesPods(etcd) && !isOfSurge(etcd, o) {
+		return plan.Plan{Stage: plan.StageWaitForCertificates, Reason: "no pod starts with certificates that do not verify", WaitsFor: problem}, true
 	}
 
 	return plan.Plan{}, false

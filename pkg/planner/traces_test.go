@@ -13,6 +13,7 @@ import (
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
 var _ = Describe("Traces of one member", func() {
@@ -155,6 +156,10 @@ var _ = Describe("Traces of one member", func() {
 		w.inject("Secret ca appears, Secret server too but without its key", func() {
 			w.Objects.Secrets[0].Exists, w.Objects.Secrets[0].Keys = true, []string{"ca.crt"}
 			w.Objects.Secrets[1].Exists, w.Objects.Secrets[1].Keys = true, []string{"tls.crt"}
+			validity := fixture.Validity{NotBefore: w.Now().Add(-time.Hour), NotAfter: w.Now().Add(time.Hour)}
+			ca := fixture.NewAuthority("ca", validity)
+			w.Objects.Secrets[0].Certificates = etcdcluster.CertificatesIn(map[string][]byte{"ca.crt": ca.PEM()})
+			w.Objects.Secrets[1].Certificates = etcdcluster.CertificatesIn(ca.Leaf(validity, helper.LocalHostName(w.Etcd)))
 		})
 		w.run()
 		w.inject("Secret server gets its key", func() { w.Objects.Secrets[1].Keys = []string{"tls.crt", "tls.key"} })

@@ -605,10 +605,11 @@ var _ = Describe("ResolveCertificates", func() {
 		t.Etcd.Spec.Etcd.ClientUrlTLS.TLSCASecretRef.DataKey = nil
 		t.Accepted = &state.Accepted{CADataKeys: map[string]string{"client-ca": "bundle.crt"}}
 		o.Secrets = []etcdcluster.Secret{{Name: "other", Exists: true, CertificateChecksums: map[string]string{"tls.crt": first}}}
+		data := fixture.Certificates(t.Etcd.Name, t.Etcd.Namespace)
 		for _, use := range helper.TLSSecrets(t.Etcd) {
 			o.Secrets = append(o.Secrets, etcdcluster.Secret{
 				Name: use.Name, Exists: true, CertificateChecksums: map[string]string{"tls.crt": first, "ca.crt": first, "bundle.crt": first},
-				Certificates: []etcdcluster.Certificate{{Key: "tls.crt", NotBefore: now.Add(-time.Hour)}},
+				Certificates: etcdcluster.CertificatesIn(data),
 			})
 		}
 		Expect(t.ResolveCertificates(o, now)).To(BeZero())

@@ -66,9 +66,9 @@ func (t *Target) SetSecrets(names secrets.Names) {
 const renewalPause = time.Minute
 
 // ResolveCertificates compares the certificates of the user with the recorded ones. etcd-wrapper and the HTTPS server of the sidecar read
-// their certificates once, so that the members must restart after a renewal in place. If a certificate is missing, the record remains. If
-// nothing is recorded yet, the certificates are recorded, and restart nothing. It returns the time after which a renewal can be rolled out,
-// or 0.
+// their certificates once, so that the members must restart after a renewal in place. If a certificate is missing or does not verify, the record
+// remains. If nothing is recorded yet, the certificates are recorded, and restart nothing. It returns the time after which a renewal can be
+// rolled out, or 0.
 func (t *Target) ResolveCertificates(o etcdcluster.Observation, now time.Time) time.Duration {
 	t.KeepCertificates(o)
 	recorded, uses := t.Certificates, t.userCertificates()
@@ -85,7 +85,7 @@ func (t *Target) ResolveCertificates(o etcdcluster.Observation, now time.Time) t
 		t.Certificates = &state.Certificates{Renewed: checksum} // the record was lost, and the template must keep the annotation
 	case recorded == nil || recorded.First == checksum:
 		t.Certificates = &state.Certificates{First: checksum}
-	case recorded.Renewed == checksum:
+	case recorded.Renewed == checksum, etcdcluster.CertificatesProblem(t.Etcd, o, etcdcluster.TLSOf(t.Etcd), now) != "":
 	case now.Sub(newest) >= 0 && now.Sub(newest) < renewalPause:
 		return renewalPause - now.Sub(newest)
 	default:

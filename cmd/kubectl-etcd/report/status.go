@@ -177,7 +177,7 @@ func StatusFor(facts Facts) Status {
 		}
 		status.Alarms = append(status.Alarms, fmt.Sprintf("%s raised by %s", alarm.Type, actor))
 	}
-	for _, certificate := range etcdcluster.CertificatesInUse(o) {
+	for _, certificate := range etcdcluster.CertificatesInUse(facts.Canonical, o) {
 		status.Certificates = append(status.Certificates, Certificate{Secret: certificate.SecretName, Key: certificate.Key, NotAfter: certificate.NotAfter})
 	}
 	slices.SortStableFunc(status.Certificates, func(a, b Certificate) int { return a.NotAfter.Compare(b.NotAfter) })

@@ -35,9 +35,10 @@ const scaleUpAnnotation = "gardener.cloud/scaled-to-multi-node"
 func etcdDruidCluster(replicas int32) func(*kube.Cluster) {
 	return func(k *kube.Cluster) {
 		c, ctx := k.Client(nil), context.Background()
+		data := fixture.Certificates("main", "demo")
 		for _, name := range etcdDruidSecrets {
 			secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: name, Finalizers: []string{"druid.gardener.cloud/etcd-druid"}}}
-			secret.Data = map[string][]byte{"ca.crt": {1}, "tls.crt": {1}, "tls.key": {1}}
+			secret.Data = data
 			must(c.Create(ctx, secret))
 		}
 		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithNamespace("demo"), fixture.WithReplicas(replicas), fixture.WithTLS(), fixture.WithLocalStore())

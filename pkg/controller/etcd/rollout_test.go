@@ -23,6 +23,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/rollout"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
+	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 	"github.com/gardener/gardener-extension-etcd-druid/test/kube"
 )
 
@@ -162,8 +163,9 @@ var _ = Describe("An operator with newer default images", func() {
 	It("waits further if it cannot use the grant", func() {
 		k = newCluster()
 		var secrets []*corev1.Secret
+		data := fixture.Certificates("main", "demo")
 		for _, name := range []string{"ca", "server", "client"} {
-			secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: name}, Data: map[string][]byte{"ca.crt": []byte("ca"), "bundle.crt": []byte("ca"), "tls.crt": []byte("crt"), "tls.key": []byte("key")}}
+			secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: name}, Data: data}
 			must(k.Client(nil).Create(ctx, secret))
 			secrets = append(secrets, secret)
 		}

@@ -210,7 +210,7 @@ func FirstToExpire(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) *etcdclu
 		issued = append(issued, mounted.PeerCA, mounted.Peer)
 	}
 	var first *etcdcluster.CertificateInUse
-	for _, certificate := range etcdcluster.CertificatesInUse(o) {
+	for _, certificate := range etcdcluster.CertificatesInUse(etcd, o) {
 		if slices.Contains(issued, certificate.SecretName) && (first == nil || certificate.NotAfter.Before(first.NotAfter)) {
 			first = &certificate
 		}

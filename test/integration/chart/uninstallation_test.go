@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
 var _ = Describe("The uninstallation", func() {
@@ -38,8 +39,9 @@ var _ = Describe("The uninstallation", func() {
 			etcd.Spec.Etcd.PeerUrlTLS.ServerTLSSecretRef.Name = "peer-server"
 		})
 		var secrets []*corev1.Secret
+		data := fixture.Certificates(etcd.Name, etcd.Namespace)
 		for _, name := range []string{"peer-ca", "peer-server"} {
-			secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: etcd.Namespace, Name: name}, Data: map[string][]byte{"ca.crt": {1}, "tls.crt": {1}, "tls.key": {1}}}
+			secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: etcd.Namespace, Name: name}, Data: data}
 			Expect(env.Client.Create(ctx, secret)).To(Succeed())
 			secrets = append(secrets, secret)
 		}

@@ -45,9 +45,10 @@ var etcdDruidSecrets = []string{
 // createWithEtcdDruid creates a cluster with TLS and the objects of etcd-druid, and waits until all members are ready.
 func createWithEtcdDruid(ctx context.Context, namespace string, replicas int32, options ...func(*druidv1alpha1.Etcd)) *druidv1alpha1.Etcd {
 	GinkgoHelper()
+	data := fixture.Certificates("main", namespace)
 	for _, name := range etcdDruidSecrets {
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Finalizers: []string{etcdDruidFinalizer}}}
-		secret.Data = map[string][]byte{"ca.crt": {1}, "tls.crt": {1}, "tls.key": {1}}
+		secret.Data = data
 		Expect(env.Client.Create(ctx, secret)).To(Succeed())
 	}
 	etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithNamespace(namespace), fixture.WithReplicas(replicas), fixture.WithTLS())

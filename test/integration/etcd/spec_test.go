@@ -5,6 +5,8 @@
 package etcd_test
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -252,17 +254,17 @@ var _ = Describe("An object that an Etcd needs", func() {
 			ClientTLSSecretRef: corev1.SecretReference{Name: "client"},
 		}
 	}
+	var certificates map[string][]byte
 	secret := func(ctx SpecContext, s *testEtcd, name string, keys ...string) {
 		GinkgoHelper()
-		data := map[string][]byte{}
-		for _, key := range keys {
-			data[key] = []byte("x")
-		}
+		data := maps.Clone(certificates)
+		maps.DeleteFunc(data, func(key string, _ []byte) bool { return !slices.Contains(keys, key) })
 		Expect(env.Client.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name}, Data: data})).To(Succeed())
 	}
 
 	It("should be reported if it is a missing Secret, until the last Secret is created", func(ctx SpecContext) {
 		s := create(ctx, tls)
+		certificates = fixture.Certificates("main", s.namespace)
 		waitsFor := func(parts ...string) {
 			GinkgoHelper()
 			Eventually(func(g Gomega) {
@@ -287,7 +289,7 @@ var _ = Describe("An object that an Etcd needs", func() {
 		By("continuing after the missing key is added")
 		client0 := &corev1.Secret{}
 		s.get(ctx, Default, client0, "client")
-		client0.Data["tls.key"] = []byte("x")
+		client0.Data["tls.key"] = certificates["tls.key"]
 		Expect(env.Client.Update(ctx, client0)).To(Succeed())
 		s.awaitReady(ctx)
 
@@ -298,10 +300,11 @@ var _ = Describe("An object that an Etcd needs", func() {
 	It("should be a protected Secret until no Etcd uses it", func(ctx SpecContext) {
 		s := &testEtcd{namespace: env.Namespace(ctx, "etcd")}
 		names := []string{"ca", "server", "client"}
+		certificates = fixture.Certificates("main", s.namespace)
 		for _, name := range names {
 			Expect(env.Client.Create(ctx, &corev1.Secret{
 				ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name},
-				Data:       map[string][]byte{"ca.crt": nil, "tls.crt": nil, "tls.key": nil},
+				Data:       certificates,
 			})).To(Succeed())
 		}
 		finalizers := func(g Gomega, name string) []string {
