@@ -5,7 +5,8 @@
 package validation_test
 
 import (
-	"encoding/json"
+	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -75,6 +76,15 @@ var _ = Describe("ValidateBounds", func() {
 		Entry("a schedule of defragmentation without a next time", "spec.etcd.defragmentationSchedule", "no next time", defragmentation("0 0 30 2 *")),
 	)
 
+	It("refuses a change from one value out of bounds to another", func() {
+		image := func(length int) override {
+			return func(e *druidv1alpha1.Etcd) { e.Spec.Etcd.Image = new(strings.Repeat("i", length)) }
+		}
+		errs, warnings := validation.ValidateBounds(fixture.Etcd(image(1025)), &fixture.Etcd(image(1026)).Spec)
+		Expect(errs).To(HaveLen(1))
+		Expect(warnings).To(BeEmpty())
+	})
+
 	It("has the bounds of the CustomResourceDefinition and of its description", func() {
 		crd := &apiextensionsv1.CustomResourceDefinition{}
 		for _, content := range crds.All() {
@@ -87,14 +97,33 @@ var _ = Describe("ValidateBounds", func() {
 			for _, name := range strings.Split(bound.Path, ".") {
 				schema = schema.Properties[name]
 			}
-			description := schema.Description
-			schema.Description = ""
-			rules, err := json.Marshal(schema)
-			Expect(err).NotTo(HaveOccurred())
-			for _, limit := range []string{bound.Least, bound.Most} {
-				Expect(description).To(ContainSubstring(limit), bound.Path)
-				Expect(string(rules)).To(ContainSubstring(limit), bound.Path)
-			}
+			Expect(schema.Description).To(And(ContainSubstring(bound.Least), ContainSubstring(bound.Most)), bound.Path)
+			Expect(limitsOf(schema)).To(Equal([]string{bound.Least, bound.Most}), bound.Path)
 		}
 	})
 })
+
+// limitsOf are the least and the most value that a schema accepts. Empty: there is no such limit.
+func limitsOf(schema apiextensionsv1.JSONSchemaProps) []string {
+	number := func(value *float64) string {
+		if value == nil {
+			return ""
+		}
+
+		return strconv.FormatFloat(*value, 'f', -1, 64)
+	}
+	limits := []string{number(schema.Minimum), number(schema.Maximum)}
+	if schema.MaxLength != nil {
+		limits[1] = strconv.FormatInt(*schema.MaxLength, 10)
+	}
+	for _, rule := range schema.XValidations {
+		for _, match := range regexp.MustCompile(`([<>])= duration\('(.+?)'\)`).FindAllStringSubmatch(rule.Rule, -1) {
+			limits[strings.Index("><", match[1])] = match[2]
+		}
+		for _, match := range regexp.MustCompile(`compareTo\(quantity\('(.+?)'\)\) ([<>])= 0`).FindAllStringSubmatch(rule.Rule, -1) {
+			limits[strings.Index("><", match[2])] = match[1]
+		}
+	}
+
+	return limits
+}

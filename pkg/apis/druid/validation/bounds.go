@@ -6,7 +6,6 @@ package validation
 
 import (
 	"cmp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -76,36 +75,27 @@ var Bounds = []Bound{
 	{"spec.priorityClassName", "", "253", func(s druidv1alpha1.EtcdSpec) measure { return length(s.PriorityClassName) }},
 }
 
-// ValidateBounds compares an Etcd in its canonical form with all Bounds, and refuses schedules without a next time. An error that the spec before has
-// too is a warning: the cluster runs with the value. Nil before: the cluster is new.
+// ValidateBounds compares an Etcd in its canonical form with all Bounds, and refuses schedules without a next time. For a value that the spec before
+// has too, it returns a warning: the cluster runs with it. Nil before: the cluster is new.
 func ValidateBounds(etcd *druidv1alpha1.Etcd, before *druidv1alpha1.EtcdSpec) (errs, warnings field.ErrorList) {
-	var known field.ErrorList
-	if before != nil {
-		known = outOfBounds(*before)
-	}
-	for _, err := range outOfBounds(etcd.Spec) {
-		if slices.ContainsFunc(known, func(other *field.Error) bool { return other.Error() == err.Error() }) {
-			warnings = append(warnings, err)
+	add := func(isKnown bool, found field.ErrorList) {
+		if isKnown {
+			warnings = append(warnings, found...)
 		} else {
-			errs = append(errs, err)
+			errs = append(errs, found...)
 		}
 	}
+	known := ptr.Deref(before, druidv1alpha1.EtcdSpec{})
+	for _, bound := range Bounds {
+		if value := bound.measure(etcd.Spec); value.compare != nil {
+			add(before != nil && value.text == bound.measure(known).text, bound.check(value))
+		}
+	}
+	full, defragmentation := etcd.Spec.Backup.FullSnapshotSchedule, etcd.Spec.Etcd.DefragmentationSchedule
+	add(ptr.Equal(full, known.Backup.FullSnapshotSchedule), validateNextTime(full, field.NewPath("spec", "backup", "fullSnapshotSchedule")))
+	add(ptr.Equal(defragmentation, known.Etcd.DefragmentationSchedule), validateNextTime(defragmentation, field.NewPath("spec", "etcd", "defragmentationSchedule")))
 
 	return errs, warnings
-}
-
-func outOfBounds(spec druidv1alpha1.EtcdSpec) field.ErrorList {
-	errs := append(
-		validateNextTime(spec.Backup.FullSnapshotSchedule, field.NewPath("spec", "backup", "fullSnapshotSchedule")),
-		validateNextTime(spec.Etcd.DefragmentationSchedule, field.NewPath("spec", "etcd", "defragmentationSchedule"))...,
-	)
-	for _, bound := range Bounds {
-		if value := bound.measure(spec); value.compare != nil {
-			errs = append(errs, bound.check(value)...)
-		}
-	}
-
-	return errs
 }
 
 // validateNextTime refuses a schedule on days that do not exist. The sidecar would take full snapshots without a pause.
