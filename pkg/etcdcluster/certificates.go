@@ -360,8 +360,9 @@ func bestChain(presented, bundle []Certificate, usage x509.ExtKeyUsage) []*x509.
 	if leaf == nil {
 		return nil
 	}
-	// A chain that is ever valid is valid at the start of the validity of one of its certificates.
-	slices.SortFunc(times, func(a, b time.Time) int { return b.Compare(a) })
+	// A chain that is ever valid is valid when the last of its certificates begins. Often, this is the first one. The CAs of a bundle may all be older.
+	times = slices.DeleteFunc(times, func(begin time.Time) bool { return begin.Before(leaf.NotBefore) })
+	slices.SortFunc(times, time.Time.Compare)
 	times = slices.CompactFunc(times, time.Time.Equal)
 
 	var best []*x509.Certificate

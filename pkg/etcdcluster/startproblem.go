@@ -6,6 +6,7 @@ package etcdcluster
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -35,7 +36,7 @@ func (o *Observation) StartProblem(ordinal int) string {
 func (o *Observation) StartProblems() []string {
 	var problems []string
 	add := func(problem string) {
-		if problem != "" && (len(problems) == 0 || problems[len(problems)-1] != problem) {
+		if problem != "" && !slices.Contains(problems, problem) {
 			problems = append(problems, problem)
 		}
 	}

@@ -52,7 +52,7 @@ func (v *EtcdVersions) Write(ctx context.Context, reader client.Reader, etcd *dr
 
 		return err
 	})
-	if err == nil && v != nil && etcd.ResourceVersion != before {
+	if err == nil && v != nil && etcd.ResourceVersion != before && v.laterThan(etcd) == nil {
 		v.latest.Add(etcd.UID, etcd.DeepCopy())
 	}
 

@@ -73,7 +73,7 @@ func (r *Reconciler) serialize(etcd *druidv1alpha1.Etcd, checksum string, object
 
 // manifestsOf returns the objects as one JSON document each, in the order of kinds and names. The registry of the library writes YAML, from which
 // some texts do not return as they were. It fails for objects that gardener-resource-manager would decode differently. The library splits documents
-// at lines with dashes. gardener-resource-manager therefore reads all but the first one as YAML.
+// at lines with dashes. gardener-resource-manager reads a payload that begins with such a line as YAML.
 func manifestsOf(scheme *runtime.Scheme, objects []client.Object) ([]byte, error) {
 	documents := make(map[string]*unstructured.Unstructured, len(objects))
 	for _, object := range objects {
