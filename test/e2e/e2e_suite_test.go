@@ -84,5 +84,12 @@ func withLocalStore(ns *framework.TestNamespace) func(*druidv1alpha1.Etcd) {
 			Prefix:    etcd.Name,
 		}
 		etcd.Spec.Backup.DeltaSnapshotPeriod = &metav1.Duration{Duration: 10 * time.Second}
+		etcd.Spec.Backup.FullSnapshotSchedule = new(notDuringTests())
 	}
+}
+
+// notDuringTests returns a cron schedule that is due once a day, and not in the next hours. Without a schedule the sidecar takes a full snapshot
+// every hour. A test that runs at that time finds a snapshot that it has not requested.
+func notDuringTests() string {
+	return fmt.Sprintf("0 %d * * *", time.Now().UTC().Add(12*time.Hour).Hour())
 }

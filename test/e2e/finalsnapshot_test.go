@@ -26,10 +26,9 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
-// withRareSnapshots disables scheduled snapshots for the duration of a test. The store then contains only requested snapshots.
-func withRareSnapshots(etcd *druidv1alpha1.Etcd) {
+// withoutDeltaSnapshots disables delta snapshots for the duration of a test. The store then contains only requested snapshots.
+func withoutDeltaSnapshots(etcd *druidv1alpha1.Etcd) {
 	etcd.Spec.Backup.DeltaSnapshotPeriod = &metav1.Duration{Duration: time.Hour}
-	etcd.Spec.Backup.FullSnapshotSchedule = new("0 0 1 1 *")
 }
 
 func withDeleteAll(etcd *druidv1alpha1.Etcd) {
@@ -39,7 +38,7 @@ func withDeleteAll(etcd *druidv1alpha1.Etcd) {
 var _ = Describe("The final snapshot", func() {
 	It("contains the last acknowledged write when a cluster hibernates, which wakes up with every key", gate, framework.NeedsSeed("reads the directory of the Local store"), func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "hibernation-saved")
-		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(3), withLocalStore(ns), withRareSnapshots)
+		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(3), withLocalStore(ns), withoutDeltaSnapshots)
 		ns.Create(ctx, etcd)
 		ns.EventuallyReady(ctx, etcd)
 		eventuallySnapshot(ctx, ns, etcd, "main-full-snap", 0) // the sidecar takes it at its start
@@ -73,7 +72,7 @@ var _ = Describe("The final snapshot", func() {
 
 	It("contains the last acknowledged write, and the operator deletes nothing before the store contains the snapshot", SpecPriority(5), framework.NeedsSeed("changes the mode of the directory of the Local store"), framework.NeedsRestore("restores a snapshot"), func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "deletion-saved")
-		etcd := fixture.Etcd(fixture.WithName("main"), withLocalStore(ns), withRareSnapshots, withDeleteAll)
+		etcd := fixture.Etcd(fixture.WithName("main"), withLocalStore(ns), withoutDeltaSnapshots, withDeleteAll)
 		ns.Create(ctx, etcd)
 		ns.EventuallyReady(ctx, etcd)
 		eventuallySnapshot(ctx, ns, etcd, "main-full-snap", 0)
@@ -100,7 +99,7 @@ var _ = Describe("The final snapshot", func() {
 		Expect(newestFull(ns)).To(BeNumerically(">=", writeLog.Revision))
 
 		By("creating the Etcd again from the store")
-		etcd = fixture.Etcd(fixture.WithName("main"), withLocalStore(ns), withRareSnapshots, withDeleteAll)
+		etcd = fixture.Etcd(fixture.WithName("main"), withLocalStore(ns), withoutDeltaSnapshots, withDeleteAll)
 		ns.Create(ctx, etcd)
 		ns.EventuallyReady(ctx, etcd)
 		Expect(ns.Claim(ctx, etcd).UID).NotTo(Equal(claim.UID))
@@ -123,7 +122,7 @@ var _ = Describe("The final snapshot", func() {
 	It("contains each write that etcd acknowledges until the members of a deleted Etcd have stopped", framework.NeedsRestore("restores a snapshot"), func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "deletion-writes")
 		create := func() *druidv1alpha1.Etcd {
-			etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(3), withLocalStore(ns), withRareSnapshots, withDeleteAll)
+			etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(3), withLocalStore(ns), withoutDeltaSnapshots, withDeleteAll)
 			ns.Create(ctx, etcd)
 			ns.EventuallyReady(ctx, etcd)
 

@@ -230,11 +230,6 @@ func eventuallyReconciled(ctx context.Context, ns *framework.TestNamespace, etcd
 	})
 }
 
-// notDuringTests returns a cron schedule that is due once a day, and not in the next hours.
-func notDuringTests() string {
-	return fmt.Sprintf("0 %d * * *", time.Now().UTC().Add(12*time.Hour).Hour())
-}
-
 // managedResources returns the names of the ManagedResources in the namespace.
 func managedResources(ctx context.Context, ns *framework.TestNamespace) []string {
 	GinkgoHelper()

@@ -97,7 +97,7 @@ var _ = Describe("The operator", Label("long"), Serial, func() {
 		Expect(err).NotTo(HaveOccurred())
 		ns, withEtcds := seed.NewNamespace(ctx, "idle"), sets.New[string]()
 		addNamespacesWithEtcds(ctx, ns, withEtcds)
-		main, events := fixture.Etcd(fixture.WithName("main")), fixture.Etcd(fixture.WithName("events"), withIdleStore(ns))
+		main, events := fixture.Etcd(fixture.WithName("main")), fixture.Etcd(fixture.WithName("events"), withLocalStore(ns))
 		for _, etcd := range []*druidv1alpha1.Etcd{main, events} {
 			ns.Create(ctx, etcd)
 		}
@@ -152,14 +152,6 @@ func eventuallyIdle(ctx context.Context, ns *framework.TestNamespace, withoutSto
 	})
 	for etcd, revision := range written {
 		eventuallyRecorded(ctx, ns, etcd, revision)
-	}
-}
-
-// withIdleStore configures a Local store for which no full snapshot is due during the tests.
-func withIdleStore(ns *framework.TestNamespace) func(*druidv1alpha1.Etcd) {
-	return func(etcd *druidv1alpha1.Etcd) {
-		withLocalStore(ns)(etcd)
-		etcd.Spec.Backup.FullSnapshotSchedule = new("0 0 1 1 *")
 	}
 }
 

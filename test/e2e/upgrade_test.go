@@ -117,7 +117,7 @@ func newUpgraded(ctx context.Context, operator *framework.Operator) *upgraded {
 	withTLS := func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.EnableTLS = new(true) }
 	main := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(3), withLocalStore(u.ns), withTLS)
 	u.surge = fixture.Etcd(fixture.WithName("surge"), withLocalStore(u.ns), withTLS)
-	u.etcds = []*druidv1alpha1.Etcd{main, fixture.Etcd(fixture.WithName("single"), withIdleStore(u.ns)), u.surge}
+	u.etcds = []*druidv1alpha1.Etcd{main, fixture.Etcd(fixture.WithName("single"), withLocalStore(u.ns)), u.surge}
 	for _, etcd := range u.etcds {
 		u.ns.Create(ctx, etcd)
 	}
