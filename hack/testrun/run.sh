@@ -4,9 +4,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
 # Runs the suites in the arguments, all suites with the argument `all`, or those of the gate without one. suites.sh defines them. A failed test, step or
-# suite does not stop the others. The last lines are the longest specs, the skipped, repeated and failed tests, the time of each suite, and `N passed, M failed`. The
-# complete output (output.log), the durations of all specs (specs.tsv) and the reports stay in a temporary directory. SIGINT and SIGTERM interrupt
-# the tests, which then clean up.
+# suite does not stop the others. Suites that measure no duration run in the background, with the CPU time that the others leave. The last lines are the
+# longest specs, the skipped, repeated and failed tests, the time of each suite, and `N passed, M failed`. The complete output (output.log), the durations
+# of all specs (specs.tsv) and the reports stay in a temporary directory. SIGINT and SIGTERM interrupt the tests, which then clean up.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
 root=$PWD
@@ -17,8 +17,11 @@ suites_file=${TESTRUN_SUITES:-hack/testrun/suites.sh}
 
 # With less garbage collection the compiler, the tests and their API servers are faster, and use more memory. The seed removes the variable.
 gogc=${GOGC:-400}
-logs=$(mktemp -d -t testrun-XXXXXX) || exit 1
-interrupted=$logs/interrupted step=0
+# TESTRUN_LOGS is the directory of the run in whose background this one runs. The tests do not inherit it.
+foreground=${TESTRUN_LOGS:-}
+unset TESTRUN_LOGS
+logs=${foreground:-$(mktemp -d -t testrun-XXXXXX)} || exit 1
+interrupted=$logs/interrupted background=$logs/background step=0
 
 # command_step COMMAND... runs the command as one test. The test passes if the exit code is 0.
 command_step() {
@@ -75,23 +78,49 @@ failed() {
 # processor prints the seconds of CPU time that all processes of the machine have used.
 processor() { awk -v ticks="$(getconf CLK_TCK)" '/^cpu / {printf "%d\n", ($2 + $3 + $4 + $7 + $8) / ticks}' /proc/stat; }
 
+# run_suites SUITE... runs the suites one after the other.
 run_suites() {
-	local start used
+	local start
+	for suite in "$@"; do
+		start=$SECONDS step=0 description=${suite}_runs
+		printf '\n=== %s: %s\n' "$suite" "${!description}"
+		(trap : INT && "$suite") # in a subshell, so that its variables do not affect the next suite
+		[[ ! -e $interrupted ]] || failed interrupted
+		printf '%s\t%s\t\n' "$suite" $((SECONDS - start)) >>"$logs/suites.tsv"
+		[[ ! -e $interrupted ]] || break
+	done
+}
+
+# run_all SUITE... runs the suites, and prints the summary. Next to other suites, those of background_suites run in the background.
+run_all() {
+	local first=() second=() suite used
+	used=$(processor)
 	trap : INT # SIGINT ends the running test, not this shell
 	echo "Output and reports: $logs"
 	: >"$logs/steps.tsv"
 
 	for suite in "$@"; do
-		start=$SECONDS used=$(processor) step=0 description=${suite}_runs
-		printf '\n=== %s: %s\n' "$suite" "${!description}"
-		(trap : INT && "$suite") # in a subshell, so that its variables do not affect the next suite
-		[[ ! -e $interrupted ]] || failed interrupted
-		printf '%s\t%s\t%s\n' "$suite" $((SECONDS - start)) $(($(processor) - used)) >>"$logs/suites.tsv"
-		[[ ! -e $interrupted ]] || break
+		if [[ " ${background_suites[*]:-} " == *" $suite "* ]]; then second+=("$suite"); else first+=("$suite"); fi
 	done
+	if ((${#first[@]} && ${#second[@]})); then
+		echo "In the background, with the output in $background.log: ${second[*]}"
+		# In a session of its own: the scheduler of Linux shares the CPU time among sessions before it compares the processes of a session.
+		# bash starts processes in the background with an ignored SIGINT.
+		TESTRUN_LOGS=$logs env --default-signal=INT setsid hack/testrun/run.sh "${second[@]}" >"$background.log" 2>&1 &
+		echo $! >"$background.pid"
+		set -- "${first[@]}"
+	fi
+	run_suites "$@"
+	wait_for_background
+	printf 'all\t%s\t%s\n' "$SECONDS" $(($(processor) - used)) >>"$logs/suites.tsv"
 
 	printf '\nOutput and reports: %s\n\n' "$logs"
 	go run ./hack/testrun summary "$logs"
+}
+
+# wait_for_background prints the output of the suites in the background until they have ended.
+wait_for_background() {
+	[[ ! -e $background.pid ]] || tail --pid="$(cat "$background.pid")" --lines=+1 --follow "$background.log" && rm -f "$background.pid"
 }
 
 # Only a suite that the user names uses the cluster of the user. The variable is often set in a shell for another purpose.
@@ -114,12 +143,24 @@ for suite in "$@"; do
 	fi
 done
 
+if [[ -n $foreground ]]; then
+	trap : INT
+	{ echo 19 >/proc/self/autogroup; } 2>/dev/null
+	chrt --idle --pid 0 $$
+	run_suites "$@"
+	exit
+fi
+
 # The tests and tee run in a separate process group, so that this script can send SIGINT to all processes of a test.
 group=
-interrupt() { [[ -z $group || ! -e $interrupted ]] || kill -INT -- -"$group"; }
+interrupt() {
+	[[ -n $group && -e $interrupted ]] || return
+	kill -INT -- -"$group"
+	[[ ! -e $background.pid ]] || kill -INT -- -"$(cat "$background.pid")"
+}
 trap 'touch "$interrupted"; interrupt' INT TERM
 set -m
-run_suites "$@" </dev/null 2>&1 | tee -i "$logs/output.log" &
+run_all "$@" </dev/null 2>&1 | tee -i "$logs/output.log" &
 set +m
 group=$(jobs -p %%)
 interrupt # if the signal arrived before the variable was set

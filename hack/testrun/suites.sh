@@ -11,6 +11,7 @@ processes=9 quiet_processes=3
 
 gate_suites=(check unit integration gate)               # make test
 all_suites=(check unit modules random integration e2e) # make test-all
+background_suites=(check unit modules random)            # need no cluster, and measure no duration
 long_simulations=${SIMULATIONS:-20000} long_crash_rounds=${CRASH_ROUNDS:-5}
 
 check_runs="linters of code and prose, generated files up to date"
@@ -79,6 +80,7 @@ scenarios() {
 	else
 		weigh_programs 1
 		scenario_step "$processes" "$1 && !quiet"
+		wait_for_background
 		weigh_programs 0.25
 		scenario_step "$quiet_processes" "$1 && quiet" # at a low load, since these scenarios limit gaps to a second
 		repeat_bound "${scenario_arguments[@]}"

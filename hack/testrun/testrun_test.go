@@ -72,7 +72,7 @@ func summarize(steps ...[3]string) (text, table string) {
 	}
 
 	Expect(os.WriteFile(filepath.Join(dir, "steps.tsv"), []byte(lines), 0o600)).To(Succeed())
-	Expect(os.WriteFile(filepath.Join(dir, "suites.tsv"), []byte("e2e\t61\t90\n"), 0o600)).To(Succeed())
+	Expect(os.WriteFile(filepath.Join(dir, "suites.tsv"), []byte("e2e\t61\t\nall\t62\t90\n"), 0o600)).To(Succeed())
 
 	text, err := Summary(dir)
 	Expect(err).NotTo(HaveOccurred())
@@ -92,7 +92,7 @@ var _ = DescribeTable("The summary counts", func(exitCode, report, expected stri
 },
 	Entry("each subtest, but not its parent", "0",
 		events("run TestA", "run TestB", "run TestA/one", "pass TestA/one", "run TestA/two", "output TestA/two \tx_test.go:4: because\n", "skip TestA/two", "pass TestB", "pass TestA", "pass"),
-		"2 passed, 0 failed", "Skipped: x.TestA/two: x_test.go:4: because", "e2e              1m01s       90 s of CPU time   2 passed, 0 failed, 1 skipped"),
+		"2 passed, 0 failed", "Skipped: x.TestA/two: x_test.go:4: because", "e2e              1m01s   2 passed, 0 failed, 1 skipped", "all              1m02s   2 passed, 0 failed, 1 skipped, 90 s of CPU time"),
 	Entry("a failed test once", "1", events("run TestX", "fail TestX", "fail"), "0 passed, 1 failed", "--- FAIL: e2e: x.TestX: "),
 	Entry("a test that ends its process", "1", events("run TestX", "fail"), "0 passed, 1 failed", "--- FAIL: e2e: x: "),
 	Entry("a package that does not compile", "1", events("start", "fail"), "0 passed, 1 failed", "--- FAIL: e2e: x: "),
@@ -175,12 +175,22 @@ var _ = Describe("run.sh", func() {
 
 	It("continues after a failed step and ends with the counts", func() {
 		Expect(start("gate_suites=(a b)\na_runs=first b_runs=second c_runs=third\na() { command_step false; command_step true; }\nb() { command_step true; }\nc() { command_step false; }\n").Wait()).NotTo(Succeed())
-		Expect(string(out.Contents())).To(MatchRegexp(`(?s)=== a: first.*=== b: second.*\n--- FAIL: a: false: exit code 1\n\na +0m\d\ds +\d+ s of CPU time   1 passed, 1 failed\nb +0m\d\ds +\d+ s of CPU time   1 passed, 0 failed\nall +0m\d\ds +\d+ s of CPU time   2 passed, 1 failed\n\n2 passed, 1 failed\n$`))
+		Expect(string(out.Contents())).To(MatchRegexp(`(?s)=== a: first.*=== b: second.*\n--- FAIL: a: false: exit code 1\n\na +0m\d\ds   1 passed, 1 failed\nb +0m\d\ds   1 passed, 0 failed\nall +0m\d\ds   2 passed, 1 failed, \d+ s of CPU time\n\n2 passed, 1 failed\n$`))
 	})
 
 	It("runs the suites that are named, and succeeds if all tests do", func() {
 		Expect(start("a_runs=first b_runs=second\na() { command_step false; }\nb() { command_step true; }\n", "b").Wait()).To(Succeed())
 		Expect(string(out.Contents())).To(HaveSuffix("\n1 passed, 0 failed\n"))
+	})
+
+	It("runs a suite in the background next to others, which can wait for it", func() {
+		content := `background_suites=(a)
+a_runs=first b_runs=second
+a() { until [[ -e $logs/b ]]; do :; done; command_step echo "a was here"; command_step false; }
+b() { touch "$logs/b"; wait_for_background; command_step grep -c "a was here" "$logs/background.log"; }
+`
+		Expect(start(content, "a", "b").Wait()).NotTo(Succeed())
+		Expect(string(out.Contents())).To(MatchRegexp(`(?s)In the background.*: a\n\n=== b: second\n\n=== a: first\na was here\n1\n.*--- FAIL: a: false: exit code 1\n.*\n2 passed, 1 failed\n$`))
 	})
 
 	It("keeps KUBECONFIG only for suites that are named", func() {
@@ -245,14 +255,17 @@ var _ = Describe("run.sh", func() {
 		Expect(string(out.Contents())).To(HaveSuffix("\n1 passed, 1 failed\n"))
 	})
 
-	It("lets the processes of a test clean up when it is interrupted, and runs no other", func() {
-		command := start("a_runs=first b_runs=second\na() { command_step sh -c 'trap : INT; sh -c \"echo started; exec sleep 600\"; echo cleaned'; command_step echo later; }\nb() { command_step echo later; }\n", "a", "b")
+	DescribeTable("lets the processes of a test clean up when it is interrupted, and runs no other", func(content string, suites []string, counts string) {
+		command := start(content+"a_runs=first b_runs=second\na() { command_step sh -c 'trap : INT; sh -c \"echo started; exec sleep 600\"; echo cleaned'; command_step echo later; }\nb() { command_step echo later; }\nc() { wait_for_background; }\n", suites...)
 		Eventually(out).Should(gbytes.Say("started"))
 		Expect(command.Process.Signal(syscall.SIGTERM)).To(Succeed())
 		Expect(command.Wait()).NotTo(Succeed())
 		Expect(string(out.Contents())).To(And(ContainSubstring("\ncleaned\n"), Not(ContainSubstring("later")), ContainSubstring("--- FAIL: a: interrupted: exit code 1\n")))
-		Expect(string(out.Contents())).To(HaveSuffix("\n1 passed, 1 failed\n"))
-	})
+		Expect(string(out.Contents())).To(HaveSuffix("\n" + counts + "\n"))
+	},
+		Entry("in the foreground", "", []string{"a", "b"}, "1 passed, 1 failed"),
+		Entry("in the background", "background_suites=(a b) c_runs=third\n", []string{"a", "b", "c"}, "1 passed, 2 failed"),
+	)
 })
 
 var _ = Describe("suites.sh", func() {
@@ -282,7 +295,7 @@ start_cluster`)
 	DescribeTable("runs fewer scenarios at the same time on a machine that starts the seed slowly", func(seconds, expected string) {
 		suites, err := os.ReadFile("suites.sh")
 		Expect(err).NotTo(HaveOccurred())
-		out, err := exec.Command("bash", "-c", string(suites)+"\nSEED_AUDIT_LOG=\nlimit_processes "+seconds+"\nginkgo() { printf '%s ' \"$1\"; }\nFOCUS=\nrepeat_bound() { :; }\nscenarios gate").Output()
+		out, err := exec.Command("bash", "-c", string(suites)+"\nSEED_AUDIT_LOG=\nlimit_processes "+seconds+"\nginkgo() { printf '%s ' \"$1\"; }\nFOCUS=\nrepeat_bound() { :; }\nwait_for_background() { :; }\nscenarios gate").Output()
 		Expect(err).NotTo(HaveOccurred())
 		Expect(string(out)).To(HaveSuffix(expected))
 	},
@@ -295,7 +308,7 @@ start_cluster`)
 		suites, err := os.ReadFile("suites.sh")
 		Expect(err).NotTo(HaveOccurred())
 
-		command := exec.Command("bash", "-c", string(suites)+"\nstart_seed() { :; }\nfind_assets() { return 1; }\ngo_test() { :; }\nseed() { echo \"$*\"; }\nginkgo() { echo \"$1\"; }\nrepeat_bound() { :; }\n"+function)
+		command := exec.Command("bash", "-c", string(suites)+"\nstart_seed() { :; }\nfind_assets() { return 1; }\ngo_test() { :; }\nseed() { echo \"$*\"; }\nginkgo() { echo \"$1\"; }\nrepeat_bound() { :; }\nwait_for_background() { :; }\n"+function)
 		command.Env = append(os.Environ(), "SEED_AUDIT_LOG="+auditLog, "FOCUS="+focus)
 		out, err := command.Output()
 		Expect(err).NotTo(HaveOccurred())
@@ -311,7 +324,7 @@ start_cluster`)
 		suites, err := os.ReadFile("suites.sh")
 		Expect(err).NotTo(HaveOccurred())
 
-		command := exec.Command("bash", "-c", string(suites)+"\nstart_cluster() { :; }\nbench_step() { :; }\nrepeat_bound() { :; }\nginkgo() { printf '%s\\n' \"$@\" | sed -n 's/^--label-filter=//p'; }\n"+suite)
+		command := exec.Command("bash", "-c", string(suites)+"\nstart_cluster() { :; }\nbench_step() { :; }\nrepeat_bound() { :; }\nwait_for_background() { :; }\nginkgo() { printf '%s\\n' \"$@\" | sed -n 's/^--label-filter=//p'; }\n"+suite)
 		command.Env = append(os.Environ(), "SEED_AUDIT_LOG=", "FOCUS="+focus)
 		out, err := command.Output()
 		Expect(err).NotTo(HaveOccurred())
@@ -355,6 +368,7 @@ find_assets() { :; }
 start_seed() { :; }
 weigh_programs() { :; }
 repeat_bound() { :; }
+wait_for_background() { :; }
 start_cluster() { :; }
 go_test() { mapfile -t args < <(printf '%s\n' "${@:2}" | grep -v ^-) && go list -C "$1" -e -f '{{if or .TestGoFiles .XTestGoFiles}}{{.Dir}}{{end}}' "${args[@]}"; }
 ginkgo() { realpath "${!#}"; }
