@@ -32,7 +32,7 @@ var _ = Describe("An Etcd that joins an existing cluster", func() {
 		ns.Create(ctx, joining)
 		ns.Eventually(ctx, joining, func(g Gomega) {
 			g.Expect(framework.Condition(joining, "Reconciled")).To(And(
-				HaveField("Status", BeEquivalentTo("True")), HaveField("Message", ContainSubstring("the existing cluster to be healthy at http://existing-client.")),
+				HaveField("Status", BeEquivalentTo("False")), HaveField("Message", ContainSubstring("the existing cluster to be healthy at http://existing-client.")),
 			))
 		})
 		_, found := ns.FindPod(ctx, joining)
