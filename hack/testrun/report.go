@@ -151,7 +151,7 @@ func readEvents(content []byte) ([]test, error) {
 		tests   []test
 		parents = map[string]bool{}
 		failed  = map[string]bool{}
-		output  = map[string]string{}
+		output  = map[string][]string{} // a test can print megabytes in short lines
 	)
 
 	for decoder := json.NewDecoder(bytes.NewReader(content)); ; {
@@ -163,7 +163,7 @@ func readEvents(content []byte) ([]test, error) {
 		}
 
 		name := strings.TrimSuffix(e.Package+"."+e.Test, ".")
-		output[name] += e.Output
+		output[name] = append(output[name], e.Output)
 		state := map[string]string{"pass": "passed", "fail": "failed", "skip": "skipped"}[e.Action]
 		isPackage := e.Test == ""
 
@@ -179,7 +179,7 @@ func readEvents(content []byte) ([]test, error) {
 		t := test{name: name, state: state, took: time.Duration(e.Elapsed * float64(time.Second))}
 
 		if state == "skipped" {
-			t.detail = strings.Join(strings.Fields(output[name]), " ")
+			t.detail = strings.Join(strings.Fields(strings.Join(output[name], "")), " ")
 		}
 
 		tests = append(tests, t)
