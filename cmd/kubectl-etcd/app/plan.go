@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,7 +19,6 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/cmd/kubectl-etcd/report"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
-	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/validation"
 )
 
 func (p *plugin) planCommand() *cobra.Command {
@@ -89,20 +87,8 @@ func (p *plugin) planned(ctx context.Context, session *session, args []string, f
 		manifest.UID, manifest.Status, manifest.Generation = stored.UID, stored.Status, stored.Generation
 	}
 	canonical, errs := helper.Canonical(manifest)
-	outside, _ := validation.ValidateBounds(canonical, specOf(stored))
-	errs = slices.Concat(errs, validation.ValidateEtcd(canonical), outside)
 
 	return stored, canonical, errs.ToAggregate()
-}
-
-// specOf is the spec of a stored Etcd in its canonical form. Nil: there is none.
-func specOf(stored *druidv1alpha1.Etcd) *druidv1alpha1.EtcdSpec {
-	if stored == nil {
-		return nil
-	}
-	canonical, _ := helper.Canonical(stored)
-
-	return &canonical.Spec
 }
 
 // read reads the manifest of one Etcd; fields that an Etcd does not have are an error.

@@ -171,6 +171,18 @@ var _ = Describe("plan for a cluster that the operator has created", func() {
 				ContainSubstring(`its StorageClass "fixed" does not exist or does not allow it (allowVolumeExpansion)`),
 			)},
 		}),
+		Entry("for a stored quota that the operator has not accepted: the refusal", planCase{
+			given: func(k *kube.Cluster) {
+				stored := k.EtcdObject().DeepCopy()
+				stored.Spec.Etcd.Quota = new(resource.MustParse("512m"))
+				Expect(k.Client(nil).Update(context.Background(), stored)).To(Succeed())
+			},
+			steps: []any{And(HavePrefix("refuse: spec.etcd.quota: "), ContainSubstring("must be at least 16Mi; m is milli"))},
+		}),
+		Entry("for a manifest that no operator accepts: the refusal", planCase{
+			changed: func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.Image = new("") },
+			steps:   []any{And(HavePrefix("refuse: spec.etcd.image: "), ContainSubstring("name an image"))},
+		}),
 		Entry("for a restore while a claim has data: the restore verification, and what is deleted", planCase{
 			created: withStore,
 			given:   breakMember,
