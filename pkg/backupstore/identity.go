@@ -42,6 +42,12 @@ const (
 	keyStorageEndpoint = "storageEndpoint"
 )
 
+// Keys with the credentials of S3, OCS, ECS and OSS.
+const (
+	keyAccessKeyID     = "accessKeyID"
+	keySecretAccessKey = "secretAccessKey" // #nosec G101 -- the name of a key
+)
+
 // keyServiceAccount is the file of the credentials of GCS, with the project in its JSON.
 const keyServiceAccount = "serviceaccount.json"
 
@@ -92,23 +98,6 @@ func PublicValues(data map[string][]byte) map[string]string {
 	}
 
 	return public
-}
-
-// KeyWithWhiteSpace returns the first key of a Secret whose value has white space at its start or end. The sidecar uses the values as they are,
-// and stores reject such credentials. Texts of several lines, such as certificates, and files in JSON may have it. Empty: there is none.
-func KeyWithWhiteSpace(data map[string][]byte) string {
-	keys := slices.Sorted(maps.Keys(data))
-	if slices.ContainsFunc(keys, func(key string) bool { return strings.HasSuffix(key, ".json") }) {
-		return ""
-	}
-	for _, key := range keys {
-		value := string(data[key])
-		if text := strings.TrimSpace(value); text != value && !strings.Contains(text, "\n") {
-			return key
-		}
-	}
-
-	return ""
 }
 
 // publicValue returns what is kept of a value of a Secret.

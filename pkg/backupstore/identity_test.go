@@ -34,19 +34,6 @@ var _ = Describe("The identity of a store", func() {
 		return backupstore.IdentityOf(backupstore.Store{Provider: provider, EndpointOverride: override, SecretName: "s"}, "ns", public)
 	}
 
-	DescribeTable("is not known from values with white space, which have a key", func(expected string, data map[string]string) {
-		secret := map[string][]byte{}
-		for key, value := range data {
-			secret[key] = []byte(value)
-		}
-		Expect(backupstore.KeyWithWhiteSpace(secret)).To(Equal(expected))
-	},
-		Entry("a newline at the end", "secretAccessKey", map[string]string{"accessKeyID": "AKIA", "secretAccessKey": "geheim\n"}),
-		Entry("a space at the start", "region", map[string]string{"region": " eu-central-1"}),
-		Entry("but not certificates", "", map[string]string{"trustedCaCert": "-----BEGIN\nMII\n-----END\n"}),
-		Entry("but not a file in JSON, nor what the sidecar ignores next to it", "", map[string]string{"serviceaccount.json": "{}\n", "region": "a\n"}),
-	)
-
 	DescribeTable("comes from the Secret and the spec", func(provider backupstore.Provider, override string, data map[string]string, endpoint, account string) {
 		Expect(identify(provider, override, data)).To(Equal(backupstore.Identity{Endpoint: endpoint, Account: account}))
 	},

@@ -70,6 +70,9 @@ type traits struct {
 	// keys are environment variables with the keys of the Secret from which they are set. They have no prefix on either side:
 	// etcd-backup-restore supports one set, which must be valid for both stores of a copy. Nil: the Secret is mounted.
 	keys []environmentKey
+	// values are the keys of the Secret whose values the sidecar uses as they are. Certificates and files in JSON are not among them, since white space
+	// around them has no effect.
+	values []string
 }
 
 type environmentKey struct{ variable, key string }
@@ -77,21 +80,30 @@ type environmentKey struct{ variable, key string }
 func (p Provider) traits() traits {
 	switch p {
 	case ProviderS3:
-		return traits{credentials: "AWS_APPLICATION_CREDENTIALS", ambient: true, overridable: true} // #nosec G101 -- the name of an environment variable
-	case ProviderABS:
-		return traits{credentials: "AZURE_APPLICATION_CREDENTIALS", overridable: true} // #nosec G101 -- the name of an environment variable
-	case ProviderGCS:
-		return traits{credentials: "GOOGLE_APPLICATION_CREDENTIALS", credentialsFile: "serviceaccount.json", ambient: true, overridable: true} // #nosec G101 -- the name of an environment variable
-	case ProviderSwift:
-		return traits{credentials: "OPENSTACK_APPLICATION_CREDENTIALS"} // #nosec G101 -- the name of an environment variable
-	case ProviderOSS:
-		return traits{credentials: "ALICLOUD_APPLICATION_CREDENTIALS"} // #nosec G101 -- the name of an environment variable
-	case ProviderOCS:
-		return traits{credentials: "OPENSHIFT_APPLICATION_CREDENTIALS"} // #nosec G101 -- the name of an environment variable
-	case ProviderECS:
-		return traits{keys: []environmentKey{
-			{"ECS_ENDPOINT", "endpoint"}, {"ECS_ACCESS_KEY_ID", "accessKeyID"}, {"ECS_SECRET_ACCESS_KEY", "secretAccessKey"},
+		return traits{credentials: "AWS_APPLICATION_CREDENTIALS", ambient: true, overridable: true, values: []string{ // #nosec G101 -- the name of an environment variable
+			keyAccessKeyID, keySecretAccessKey, keyRegion, keyEndpoint, "s3ForcePathStyle", "insecureSkipVerify", "sseCustomerKey", "sseCustomerAlgorithm",
+			"roleARN", "requestChecksumCalculation", "responseChecksumValidation",
 		}}
+	case ProviderABS:
+		return traits{credentials: "AZURE_APPLICATION_CREDENTIALS", overridable: true, values: []string{keyStorageAccount, "storageKey", keyDomain}} // #nosec G101 -- the name of an environment variable
+	case ProviderGCS:
+		return traits{credentials: "GOOGLE_APPLICATION_CREDENTIALS", credentialsFile: keyServiceAccount, ambient: true, overridable: true, values: []string{keyStorageAPIEndpoint}} // #nosec G101 -- the name of an environment variable
+	case ProviderSwift:
+		return traits{credentials: "OPENSTACK_APPLICATION_CREDENTIALS", values: []string{ // #nosec G101 -- the name of an environment variable
+			keyAuthURL, keyDomainName, keyTenantName, keyRegion, "username", "password", "applicationCredentialID", "applicationCredentialName",
+			"applicationCredentialSecret",
+		}}
+	case ProviderOSS:
+		return traits{credentials: "ALICLOUD_APPLICATION_CREDENTIALS", values: []string{keyStorageEndpoint, keyAccessKeyID, "accessKeySecret"}} // #nosec G101 -- the name of an environment variable
+	case ProviderOCS:
+		return traits{credentials: "OPENSHIFT_APPLICATION_CREDENTIALS", values: []string{ // #nosec G101 -- the name of an environment variable
+			keyEndpoint, keyAccessKeyID, keySecretAccessKey, keyRegion, "disableSSL", "insecureSkipVerify",
+		}}
+	case ProviderECS:
+		return traits{
+			keys:   []environmentKey{{"ECS_ENDPOINT", keyEndpoint}, {"ECS_ACCESS_KEY_ID", keyAccessKeyID}, {"ECS_SECRET_ACCESS_KEY", keySecretAccessKey}},
+			values: []string{keyEndpoint, keyAccessKeyID, keySecretAccessKey},
+		}
 	default: // ProviderLocal
 		return traits{ambient: true}
 	}

@@ -215,7 +215,7 @@ type StoreCredentials struct {
 	SecretName string
 	// Public are the values that identify the store, by their keys. Nil: the Secret does not exist or cannot be read.
 	Public map[string]string
-	// WhiteSpaceKey is a key whose value has white space at its start or end. Empty: there is none.
+	// WhiteSpaceKey is a key that the sidecar uses, and whose value has white space at its start or end. Empty: there is none.
 	WhiteSpaceKey string
 }
 

@@ -44,20 +44,20 @@ func (r *reader) readStore(ctx context.Context) {
 		r.observation.LocalStore.Error = err.Error()
 	}
 	r.observation.LocalStore.HostPath = hostPath
-	r.observation.StoreCredentials = r.storeCredentials(ctx, r.etcd.Namespace, resolution.Store.SecretName)
+	r.observation.StoreCredentials = r.storeCredentials(ctx, r.etcd.Namespace, *resolution.Store)
 	if err := r.readStoreUsers(ctx, *resolution.Store); err != nil {
 		r.failed(etcdcluster.SectionGardener, err)
 	}
 }
 
 // storeCredentials returns what is known about the Secret with the credentials of a store. Public is nil if there is no Secret, or if it cannot be read.
-func (o *Observer) storeCredentials(ctx context.Context, namespace, name string) etcdcluster.StoreCredentials {
-	credentials := etcdcluster.StoreCredentials{SecretName: name}
-	if name == "" {
+func (o *Observer) storeCredentials(ctx context.Context, namespace string, store backupstore.Store) etcdcluster.StoreCredentials {
+	credentials := etcdcluster.StoreCredentials{SecretName: store.SecretName}
+	if store.SecretName == "" {
 		return credentials
 	}
-	if known, exists, err := o.keysOf(ctx, client.ObjectKey{Namespace: namespace, Name: name}); err == nil && exists {
-		credentials.Public, credentials.WhiteSpaceKey = known.store, known.whiteSpaceKey
+	if known, exists, err := o.keysOf(ctx, client.ObjectKey{Namespace: namespace, Name: store.SecretName}); err == nil && exists {
+		credentials.Public, credentials.WhiteSpaceKey = known.store, store.UsedKey(known.whiteSpaceKeys)
 	}
 
 	return credentials

@@ -36,8 +36,8 @@ type secretKeys struct {
 	hasOtherKey     bool
 	// store are the values that identify a backup store, if the Secret has its credentials. They are no secrets.
 	store map[string]string
-	// whiteSpaceKey is a key whose value has white space at its start or end. Empty: there is none.
-	whiteSpaceKey string
+	// whiteSpaceKeys are the keys whose values have white space at their start or end.
+	whiteSpaceKeys []string
 }
 
 // readSecrets reads which Secrets exist, which keys they have, and until when certificates in them are valid. Secrets that
@@ -85,7 +85,7 @@ func (o *Observer) keysOf(ctx context.Context, key client.ObjectKey) (secretKeys
 	known := secretKeys{
 		resourceVersion: secret.ResourceVersion, deleting: secret.DeletionTimestamp != nil, keys: slices.Sorted(maps.Keys(secret.Data)),
 		certificates: etcdcluster.CertificatesIn(secret.Data), checksums: certificateChecksums(secret.Data), hasOtherKey: hasOtherKey(secret.Data),
-		store: backupstore.PublicValues(secret.Data), whiteSpaceKey: backupstore.KeyWithWhiteSpace(secret.Data),
+		store: backupstore.PublicValues(secret.Data), whiteSpaceKeys: backupstore.KeysWithWhiteSpace(secret.Data),
 	}
 	o.cacheSecret(key, &known)
 

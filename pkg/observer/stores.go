@@ -271,7 +271,7 @@ func (o *Observer) storeOf(ctx context.Context, etcd *druidv1alpha1.Etcd, own st
 
 // identify returns the record of a store with what its Secret says. What cannot be read is unknown.
 func (o *Observer) identify(ctx context.Context, namespace string, store backupstore.Store) state.Store {
-	store.Identity = backupstore.IdentityOf(store, namespace, o.storeCredentials(ctx, namespace, store.SecretName).Public)
+	store.Identity = backupstore.IdentityOf(store, namespace, o.storeCredentials(ctx, namespace, store).Public)
 	if hostPath, err := o.HostPath(ctx, namespace, store); err == nil {
 		store, _ = o.LocalStoreRoots.Locate(store, hostPath) // a directory that is not allowed is unknown
 	}

@@ -90,7 +90,7 @@ func (r *Reconciler) checkSecret(ctx context.Context, namespace string, store ba
 	case err != nil:
 		return store, fmt.Errorf("reading Secret %s: %w", store.SecretName, err)
 	}
-	if key := backupstore.KeyWithWhiteSpace(secret.Data); key != "" {
+	if key := store.UsedKey(backupstore.KeysWithWhiteSpace(secret.Data)); key != "" {
 		return store, &waitingError{fmt.Sprintf("Waiting for Secret %s, which %s needs: the value of key %s begins or ends with white space, remove it", store.SecretName, path, key)}
 	}
 	store.Identity = backupstore.IdentityOf(store, namespace, backupstore.PublicValues(secret.Data))
