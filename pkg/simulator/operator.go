@@ -241,8 +241,13 @@ func (o *Operator) Apply(_ context.Context, run *engine.Run) (engine.Applied, er
 	if next.Store == nil {
 		next.Store = run.Observation.State.Store // the annotation of the store stays
 	}
-	if o.OnApply != nil && (o.Cluster.Written() == nil || !o.Cluster.Written().isSame(manifest)) {
-		o.OnApply(run, manifest)
+	if o.Cluster.Written() == nil || !o.Cluster.Written().isSame(manifest) {
+		if err := run.CheckObjects(); err != nil {
+			return engine.Applied{}, err
+		}
+		if o.OnApply != nil {
+			o.OnApply(run, manifest)
+		}
 	}
 	o.Cluster.CreateMemberLeases()
 	if o.Cluster.Apply(manifest, next) {

@@ -21,6 +21,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	componentetcd "github.com/gardener/gardener-extension-etcd-druid/pkg/component/etcd"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/component/payload"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/orphan"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/engine"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
@@ -86,7 +87,9 @@ func (r *execution) Prepare(ctx context.Context, run *engine.Run) error {
 // Apply implements engine.Executor.
 func (r *execution) Apply(ctx context.Context, run *engine.Run) (engine.Applied, error) {
 	desired, err := r.desiredFor(run)
-	if err != nil {
+	if number := (*payload.NumberError)(nil); errors.As(err, &number) {
+		return engine.Applied{}, plan.Refused(druidv1alpha1.ErrorCodeInvalidSpec, number)
+	} else if err != nil {
 		return engine.Applied{}, plan.Failed(druidv1alpha1.ErrorCodeSyncManagedResource, err)
 	}
 	if r.current, err = r.currentManagedResource(ctx, run.Target.Etcd); err != nil {
@@ -179,7 +182,7 @@ func (r *execution) write(ctx context.Context, run *engine.Run, desired desiredR
 	}
 	isNew := !desired.carries(r.current)
 	if isNew {
-		if err := r.tryPayload(ctx, run, desired); err != nil {
+		if err := r.tryPayload(ctx, run); err != nil {
 			return false, err
 		}
 	}
@@ -219,8 +222,8 @@ func (r *execution) write(ctx context.Context, run *engine.Run, desired desiredR
 }
 
 // tryPayload returns why a new payload cannot be applied: an invalid object, a refusal of the API server, or an object of another owner.
-func (r *execution) tryPayload(ctx context.Context, run *engine.Run, desired desiredResource) error {
-	if err := r.checkObjects(run, desired.annotations); err != nil {
+func (r *execution) tryPayload(ctx context.Context, run *engine.Run) error {
+	if err := run.CheckObjects(); err != nil {
 		return err
 	}
 	mayExist, err := r.dryRun(ctx, run.Rendered.Objects)

@@ -62,9 +62,6 @@ var FingerprintOf = fingerprintOf
 // NewIssuedClient returns the client of the secrets manager.
 func NewIssuedClient(c client.Client) client.Client { return &issuedClient{Client: c} }
 
-// ManifestsOf is manifestsOf.
-var ManifestsOf = manifestsOf
-
 // SlotsOf is slotsOf.
 var SlotsOf = slotsOf
 

@@ -5,32 +5,25 @@
 package etcd
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"maps"
-	"slices"
-	"unicode"
 
 	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	"github.com/gardener/gardener/pkg/utils/managedresources"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	jsonserializer "k8s.io/apimachinery/pkg/runtime/serializer/json"
-	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/component/drift"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/component/payload"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/engine"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 )
@@ -50,7 +43,7 @@ func (r *Reconciler) serialize(etcd *druidv1alpha1.Etcd, checksum string, object
 		return known, nil
 	}
 	scheme := r.Client.Scheme()
-	manifests, err := manifestsOf(scheme, objects)
+	manifests, err := payload.Encode(scheme, objects)
 	if err != nil {
 		return desiredResource{}, fmt.Errorf("serializing the rendered objects: %w", err)
 	}
@@ -69,49 +62,6 @@ func (r *Reconciler) serialize(etcd *druidv1alpha1.Etcd, checksum string, object
 	}
 	desired.annotations = annotations
 	return desired, nil
-}
-
-// manifestsOf returns the objects as one JSON document each, in the order of kinds and names. The registry of the library writes YAML, from which
-// some texts do not return as they were. It fails for objects that gardener-resource-manager would decode differently. The library splits documents
-// at lines with dashes. gardener-resource-manager reads a payload that begins with such a line as YAML.
-func manifestsOf(scheme *runtime.Scheme, objects []client.Object) ([]byte, error) {
-	documents := make(map[string]*unstructured.Unstructured, len(objects))
-	for _, object := range objects {
-		kind, err := apiutil.GVKForObject(object, scheme)
-		if err != nil {
-			return nil, err
-		}
-		document, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
-		if err != nil {
-			return nil, fmt.Errorf("%s %s: %w", kind.Kind, object.GetName(), err)
-		}
-		document["apiVersion"], document["kind"] = kind.GroupVersion().String(), kind.Kind
-		documents[kind.String()+"/"+object.GetName()] = &unstructured.Unstructured{Object: document}
-	}
-	manifests := &bytes.Buffer{}
-	for _, key := range slices.Sorted(maps.Keys(documents)) {
-		encoded, err := documents[key].MarshalJSON()
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", key, err)
-		}
-		manifests.WriteString("---\n")
-		for _, char := range string(encoded) {
-			if char != '\n' && !unicode.IsPrint(char) && char <= '\uffff' { // YAML forbids or changes some of these characters
-				_, _ = fmt.Fprintf(manifests, "\\u%04x", char)
-			} else {
-				manifests.WriteRune(char)
-			}
-		}
-	}
-	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(manifests.Bytes()), 1024)
-	for _, key := range slices.Sorted(maps.Keys(documents)) {
-		decoded := &unstructured.Unstructured{}
-		if err := decoder.Decode(decoded); err != nil || !equality.Semantic.DeepEqual(decoded, documents[key]) {
-			return nil, fmt.Errorf("%s: gardener-resource-manager cannot decode it: %w", key, err)
-		}
-	}
-
-	return manifests.Bytes(), nil
 }
 
 func (r *Reconciler) cachedPayload(checksum string) (desiredResource, bool) {

@@ -25,7 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/etcd"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/component/payload"
 )
 
 var _ = Describe("The manifests of a ManagedResource", func() {
@@ -47,7 +47,7 @@ var _ = Describe("The manifests of a ManagedResource", func() {
 
 	It("contain each text as it is", func() {
 		texts := map[string]string{"tab": "\tfirst line\nsecond line\n", "lines": "a\r\n\u0085b\u2028c", "controls": "\x7f\u0080\ufeff\uffff\U000e0001😀", "html": "<a&b>", "document": "---\n{", "escapes": `\n"$(`}
-		manifests, err := etcd.ManifestsOf(scheme, []client.Object{
+		manifests, err := payload.Encode(scheme, []client.Object{
 			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Data: texts}, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "b"}, Data: texts}, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "c"}},
 		})
 		Expect(err).NotTo(HaveOccurred())
@@ -57,6 +57,19 @@ var _ = Describe("The manifests of a ManagedResource", func() {
 			Expect(decoded[0]["data"]).To(HaveKeyWithValue(key, text))
 			Expect(decoded[1]["data"]).To(HaveKeyWithValue(key, text))
 		}
+	})
+
+	It("are refused if a number would become another one", func() {
+		toleration := func(seconds int64) client.Object {
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
+			pod.Spec.Tolerations = []corev1.Toleration{{TolerationSeconds: new(int64(1))}, {TolerationSeconds: &seconds}}
+
+			return pod
+		}
+		_, err := payload.Encode(scheme, []client.Object{toleration(1 << 53)})
+		Expect(err).NotTo(HaveOccurred())
+		_, err = payload.Encode(scheme, []client.Object{toleration(1<<53 + 1)})
+		Expect(err).To(MatchError(And(HavePrefix("/v1, Kind=Pod/a: spec.tolerations[1].tolerationSeconds: "), HaveSuffix("use one between -9007199254740992 and 9007199254740992"))))
 	})
 
 	It("are those of the library", func(ctx context.Context) {
@@ -73,7 +86,7 @@ var _ = Describe("The manifests of a ManagedResource", func() {
 			must(k.Client(nil).Get(ctx, client.ObjectKey{Namespace: k.Etcd.Namespace, Name: name}, object))
 			objects = append(objects, object)
 		}
-		manifests, err := etcd.ManifestsOf(scheme, objects)
+		manifests, err := payload.Encode(scheme, objects)
 		Expect(err).NotTo(HaveOccurred())
 
 		registry := managedresources.NewRegistry(scheme, serializer.NewCodecFactory(scheme),
@@ -85,6 +98,6 @@ var _ = Describe("The manifests of a ManagedResource", func() {
 		Expect(documents(manifests)).To(And(HaveLen(len(objects)), ConsistOf(documents(expected))))
 
 		slices.Reverse(objects)
-		Expect(etcd.ManifestsOf(scheme, objects)).To(Equal(manifests), "the order of the objects does not matter")
+		Expect(payload.Encode(scheme, objects)).To(Equal(manifests), "the order of the objects does not matter")
 	})
 })
