@@ -186,16 +186,16 @@ func (t *Target) Admit(o etcdcluster.Observation, config Config) error {
 	}
 	t.setAcceptance(decided)
 	t.Accepted.Spec = &t.Canonical.Spec
-	errs, warnings := validation.ValidateBounds(t.Canonical, t.specBefore(o))
+	errs, warnings := validation.ValidateBounds(t.Canonical, t.SpecBefore(o))
 	errs = slices.Concat(validation.ValidateEtcd(t.Canonical), errs, validateVersion(t.Canonical, o, *t.Accepted))
 	t.Warnings = warnings
 
 	return plan.Refused(druidv1alpha1.ErrorCodeInvalidSpec, errs.ToAggregate())
 }
 
-// specBefore returns the spec with which the cluster runs: that of the last accepted generation, or that of a cluster to be adopted. Nil: the
+// SpecBefore returns the spec with which the cluster runs: that of the last accepted generation, or that of a cluster to be adopted. Nil: the
 // cluster is new.
-func (t *Target) specBefore(o etcdcluster.Observation) *druidv1alpha1.EtcdSpec {
+func (t *Target) SpecBefore(o etcdcluster.Observation) *druidv1alpha1.EtcdSpec {
 	switch {
 	case o.State.Accepted != nil && o.State.Accepted.Spec != nil:
 		return o.State.Accepted.Spec

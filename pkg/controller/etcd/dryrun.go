@@ -7,15 +7,19 @@ package etcd
 import (
 	"context"
 	"fmt"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/component/compaction"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/engine"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 )
 
@@ -63,6 +67,21 @@ func dryRunFor(obj client.Object) (string, druidv1alpha1.ErrorCode, bool) {
 		return "ConfigMap", druidv1alpha1.ErrorCodeSyncConfigMap, true
 	}
 	return "", "", false
+}
+
+// dryRunJob creates the compaction Job in a dry run if the spec changes its settings. Otherwise a cluster could run without compactions for ever. No
+// Job has to be created now. Other errors, for example because of a quota, therefore do not prevent the rollout.
+func (r *Reconciler) dryRunJob(ctx context.Context, run *engine.Run) error {
+	t, before := run.Target, run.Target.SpecBefore(run.Observation)
+	settings := t.Etcd.Spec.Backup.SnapshotCompaction
+	if t.Store == nil || settings == nil || before != nil && apiequality.Semantic.DeepEqual(before.Backup.SnapshotCompaction, settings) {
+		return nil
+	}
+	job := compaction.Job(compaction.Values{Etcd: t.Etcd, Store: *t.Store, Image: t.Accepted.Defaults.ImagesOf(t.Accepted.EtcdVersion).BackupRestore, Deadline: time.Hour, Attempt: 1})
+	if err := r.Client.Create(ctx, job, client.DryRunAll); isRejection(err) {
+		return plan.Refused(druidv1alpha1.ErrorCodeInvalidSpec, fmt.Errorf("spec.backup.snapshotCompaction: the API server rejects the Job of this spec: %w", err))
+	}
+	return nil
 }
 
 // isRejection is true for an error that another spec resolves.

@@ -180,6 +180,9 @@ func (r *execution) write(ctx context.Context, run *engine.Run, desired desiredR
 	if r.current != nil && r.current.DeletionTimestamp != nil {
 		return false, nil // the plan waits until it is gone
 	}
+	if err := r.dryRunJob(ctx, run); err != nil { // its settings are not part of the payload
+		return false, err
+	}
 	isNew := !desired.carries(r.current)
 	if isNew {
 		if err := r.tryPayload(ctx, run); err != nil {

@@ -129,20 +129,20 @@ var _ = Describe("A changed spec", func() {
 		s.awaitReady(ctx)
 	})
 
-	It("should report which field the API server rejects, and not change the ManagedResource", func(ctx SpecContext) {
-		s := create(ctx)
+	DescribeTable("should report which field the API server rejects, and not change the ManagedResource", func(ctx SpecContext, invalidate, correct func(*druidv1alpha1.Etcd), prefix string) {
+		s := create(ctx, fixture.WithLocalStore())
 		s.awaitReady(ctx)
 		mr := s.managedResource(ctx, Default)
 
 		s.update(ctx, func(etcd *druidv1alpha1.Etcd) {
-			invalidResources(etcd)
+			invalidate(etcd)
 			setOperation("gardener.cloud/operation")(etcd)
 		})
 		Eventually(func(g Gomega) {
 			etcd := s.read(ctx, g)
 			g.Expect(etcd.Status.LastErrors).To(ConsistOf(And(
 				HaveField("Code", BeEquivalentTo("ERR_INVALID_SPEC")),
-				HaveField("Description", ContainSubstring("resources.requests")),
+				HaveField("Description", And(HavePrefix(prefix), ContainSubstring("resources.requests"))),
 			)))
 			g.Expect(etcd.Status.LastOperation).To(HaveField("State", BeEquivalentTo("Error")))
 			g.Expect(etcd.Status.Conditions).To(haveCondition("Reconciled", "False", "InvalidSpec", "resources.requests"))
@@ -150,9 +150,16 @@ var _ = Describe("A changed spec", func() {
 		}).Should(Succeed())
 		expectUnchanged(ctx, mr, s.etcd)
 
-		s.update(ctx, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.Resources = nil })
+		s.update(ctx, correct)
 		s.awaitReady(ctx)
-	})
+	},
+		Entry("of the pods", invalidResources, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.Resources = nil }, "the API server rejects the StatefulSet"),
+		Entry("of the compaction, which changes no other object", func(etcd *druidv1alpha1.Etcd) {
+			invalidResources(etcd)
+			etcd.Spec.Backup.SnapshotCompaction = &druidv1alpha1.SnapshotCompactionSpec{Resources: etcd.Spec.Etcd.Resources}
+			etcd.Spec.Etcd.Resources = nil
+		}, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Backup.SnapshotCompaction = nil }, "spec.backup.snapshotCompaction: the API server rejects the Job"),
+	)
 
 	It("should create the first of three members before the others", func(ctx SpecContext) {
 		s := create(ctx, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 3 })
