@@ -182,7 +182,17 @@ var _ = Describe("Task", func() {
 		Entry("no store for a restore drill", drillConfig, fixture.Etcd(), "ERR_BACKUP_NOT_ENABLED"),
 		Entry("no member for a restore drill while the cluster hibernates", drillConfig, fixture.Etcd(fixture.WithStore("S3"), fixture.WithReplicas(0)), "ERR_ETCD_NOT_READY"),
 		Entry("an unknown kind", druidv1alpha1.EtcdOpsTaskConfig{}, fixture.Etcd(), "ERR_INVALID_SPEC"),
+		Entry("a time limit out of bounds", druidv1alpha1.EtcdOpsTaskConfig{OnDemandSnapshot: &druidv1alpha1.OnDemandSnapshotConfig{Type: "full", TimeoutSecondsFull: new(int32(86401))}},
+			fixture.Etcd(fixture.WithStore("S3")), "ERR_INVALID_SPEC"),
 	)
+
+	It("RefusalOf should have nothing against a task that runs with a value out of bounds", func() {
+		task := &druidv1alpha1.EtcdOpsTask{Spec: druidv1alpha1.EtcdOpsTaskSpec{EtcdName: new("test"), Config: druidv1alpha1.EtcdOpsTaskConfig{
+			OnDemandSnapshot: &druidv1alpha1.OnDemandSnapshotConfig{Type: "full", TimeoutSecondsFull: new(int32(86401))},
+		}}}
+		task.Status.State = new(druidv1alpha1.TaskStateInProgress)
+		Expect(opstask.RefusalOf(task, fixture.Etcd(fixture.WithStore("S3")))).To(BeNil())
+	})
 
 	DescribeTable("TaskLimitsFor",
 		func(config druidv1alpha1.EtcdOpsTaskConfig, attempts int, deadline time.Duration) {

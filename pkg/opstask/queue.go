@@ -15,6 +15,7 @@ import (
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/validation"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/compaction"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
@@ -91,6 +92,9 @@ func isDescribedAs(task *druidv1alpha1.EtcdOpsTask, description string) bool {
 // nil if it does not exist.
 func RefusalOf(task *druidv1alpha1.EtcdOpsTask, etcd *druidv1alpha1.Etcd) *Problem {
 	kind, name := helper.TaskKind(task), ptr.Deref(task.Spec.EtcdName, "")
+	if errs := validation.ValidateOpsTask(task); len(errs) > 0 && !isInProgress(task) {
+		return &Problem{druidv1alpha1.ErrorCodeInvalidSpec, errs.ToAggregate().Error()}
+	}
 	switch {
 	case kind == "":
 		return &Problem{druidv1alpha1.ErrorCodeInvalidSpec, "spec.config contains no task that this version of the operator supports"}

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/validation"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/component/copybackups"
 )
 
@@ -80,6 +81,9 @@ func foreignJobError(job *batchv1.Job) error {
 
 // create resolves the stores and creates the Job. It ends within startTimeout after the target is reserved.
 func (r *Reconciler) create(ctx context.Context, task *druidv1alpha1.EtcdCopyBackupsTask) (*batchv1.Job, error) {
+	if errs := validation.ValidateCopyBackupsTask(task); len(errs) > 0 {
+		return nil, terminal("%s", errs.ToAggregate())
+	}
 	values, err := r.values(ctx, task)
 	if err != nil {
 		return nil, err

@@ -6,6 +6,7 @@ package copybackups_test
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -108,5 +109,17 @@ var _ = Describe("A copy that begins", func() {
 		reconcileTask(ctx)
 		Expect(c.Get(ctx, client.ObjectKey{Namespace: "demo", Name: "copy-worker"}, &batchv1.Job{})).To(Succeed())
 		Expect(left).To(And(BeNumerically(">", 0), BeNumerically("<=", 30*time.Second)))
+	})
+
+	It("is rejected if its Job cannot have a name, whatever the CustomResourceDefinition accepts", func(ctx SpecContext) {
+		long := newTask()
+		long.Name = strings.Repeat("n", 57)
+		Expect(c.Create(ctx, long)).To(Succeed())
+		key.Name = long.Name
+		DeferCleanup(func() { key.Name = "copy" })
+		Expect(reconcileTask(ctx).Status.Conditions).To(ContainElement(And(
+			HaveField("Status", BeEquivalentTo("False")), HaveField("Message", ContainSubstring("metadata.name: Too long: may not be more than 56 bytes")),
+		)))
+		Expect(c.Get(ctx, client.ObjectKey{Namespace: "demo", Name: long.Name + "-worker"}, &batchv1.Job{})).To(Satisfy(apierrors.IsNotFound))
 	})
 })

@@ -5,21 +5,25 @@
 package validation_test
 
 import (
+	"encoding/json"
 	"regexp"
-	"strconv"
+	"slices"
 	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	"sigs.k8s.io/yaml"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
-	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1/crds"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/validation"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/opstask"
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
+	"github.com/gardener/gardener-extension-etcd-druid/test/randomspec"
+	"github.com/gardener/gardener-extension-etcd-druid/test/schemagen"
 )
 
 var _ = Describe("ValidateBounds", func() {
@@ -85,45 +89,115 @@ var _ = Describe("ValidateBounds", func() {
 		Expect(warnings).To(BeEmpty())
 	})
 
-	It("has the bounds of the CustomResourceDefinition and of its description", func() {
-		crd := &apiextensionsv1.CustomResourceDefinition{}
-		for _, content := range crds.All() {
-			if strings.Contains(content, "name: etcds.druid") {
-				Expect(yaml.UnmarshalStrict([]byte(content), crd)).To(Succeed())
-			}
+	It("refuses a text out of bounds that is new, also if an unset text is empty", func() {
+		entry := func(e *druidv1alpha1.Etcd) {
+			e.Spec.Backup.Store.BackupEntryRef = &druidv1alpha1.BackupEntryReference{}
 		}
-		for _, bound := range validation.Bounds {
-			schema := *crd.Spec.Versions[0].Schema.OpenAPIV3Schema
-			for _, name := range strings.Split(bound.Path, ".") {
-				schema = schema.Properties[name]
-			}
-			Expect(schema.Description).To(And(ContainSubstring(bound.Least), ContainSubstring(bound.Most)), bound.Path)
-			Expect(limitsOf(schema)).To(Equal([]string{bound.Least, bound.Most}), bound.Path)
-		}
+		errs, _ := validation.ValidateBounds(fixture.Etcd(fixture.WithStore("S3"), entry), &fixture.Etcd(fixture.WithStore("S3")).Spec)
+		Expect(errs).To(ConsistOf(HaveField("Field", "spec.backup.store.backupEntryRef.name")))
 	})
 })
 
-// limitsOf are the least and the most value that a schema accepts. Empty: there is no such limit.
-func limitsOf(schema apiextensionsv1.JSONSchemaProps) []string {
-	number := func(value *float64) string {
-		if value == nil {
-			return ""
-		}
+var _ = Describe("The bounds of a kind", func() {
+	// The refusals of an operator whose CustomResourceDefinition accepts everything.
+	var (
+		ofEtcd = func(content []byte) field.ErrorList {
+			etcd := fixture.Etcd(fixture.WithName("test"))
+			Expect(json.Unmarshal(content, etcd)).To(Succeed())
+			canonical, errs := helper.Canonical(etcd)
+			outside, _ := validation.ValidateBounds(canonical, nil)
 
-		return strconv.FormatFloat(*value, 'f', -1, 64)
-	}
-	limits := []string{number(schema.Minimum), number(schema.Maximum)}
-	if schema.MaxLength != nil {
-		limits[1] = strconv.FormatInt(*schema.MaxLength, 10)
-	}
-	for _, rule := range schema.XValidations {
-		for _, match := range regexp.MustCompile(`([<>])= duration\('(.+?)'\)`).FindAllStringSubmatch(rule.Rule, -1) {
-			limits[strings.Index("><", match[1])] = match[2]
+			return slices.Concat(errs, outside, validation.ValidateEtcd(canonical), validation.ValidateSize(canonical, 0))
 		}
-		for _, match := range regexp.MustCompile(`compareTo\(quantity\('(.+?)'\)\) ([<>])= 0`).FindAllStringSubmatch(rule.Rule, -1) {
-			limits[strings.Index("><", match[2])] = match[1]
+		ofCopy = func(content []byte) field.ErrorList {
+			task := &druidv1alpha1.EtcdCopyBackupsTask{}
+			if err := json.Unmarshal(content, task); err != nil {
+				return field.ErrorList{field.Invalid(field.NewPath("spec.maxBackupAge"), "", err.Error()), field.Invalid(field.NewPath("spec.maxBackups"), "", err.Error())}
+			}
+
+			return validation.ValidateCopyBackupsTask(task)
 		}
+		ofTask = func(content []byte) field.ErrorList {
+			task := &druidv1alpha1.EtcdOpsTask{}
+			Expect(json.Unmarshal(content, task)).To(Succeed())
+			errs := validation.ValidateOpsTask(task)
+			if task.Spec.Config.BackupInspection == nil {
+				return errs
+			}
+			_, problem := opstask.InspectionOf(task)
+			Expect(problem).NotTo(BeNil())
+			path, message, _ := strings.Cut(problem.Message, ": ")
+
+			return append(errs, field.Invalid(field.NewPath(path), "", message))
+		}
+	)
+
+	DescribeTable("are those of its CustomResourceDefinition", func(kind randomspec.Kind, refusals func(content []byte) field.ErrorList, least int) {
+		schema, err := kind.Schema()
+		Expect(err).NotTo(HaveOccurred())
+		limits := 0
+		for _, point := range schemagen.PointsOf("spec", schema) {
+			at := schemagen.FieldOf(&schemagen.Schema{Properties: map[string]schemagen.Schema{"spec": *schema}}, point.Path)
+			value, has := schemagen.Beyond(at, point.Value)
+			if !has || at.Type == "array" && point.Value == schemagen.Least { // each CustomResourceDefinition with these lists requires an item
+				continue
+			}
+			limits++
+			content, err := json.Marshal(objectWith(point.Path, value))
+			Expect(err).NotTo(HaveOccurred())
+			var fields []string
+			for _, err := range refusals(content) {
+				fields = append(fields, regexp.MustCompile(`\[\d+\]`).ReplaceAllString(err.Field, "[]"))
+			}
+			if strings.Contains(at.Description, "Deprecated: use") {
+				Expect(fields).NotTo(BeEmpty(), "%s of %s", point.Value, point.Path) // the current field is named
+			} else {
+				Expect(fields).To(ContainElement(point.Path), "%s of %s", point.Value, point.Path)
+			}
+		}
+		Expect(limits).To(BeNumerically(">=", least))
+	},
+		Entry("Etcd", randomspec.Etcd, ofEtcd, 70),
+		Entry("EtcdCopyBackupsTask", randomspec.CopyBackupsTask, ofCopy, 15),
+		Entry("EtcdOpsTask", randomspec.OpsTask, ofTask, 10),
+	)
+
+	It("are in its CustomResourceDefinition and in the description there", func() {
+		expectDescribed(randomspec.Etcd, validation.Bounds)
+		expectDescribed(randomspec.CopyBackupsTask, validation.CopyBackupsTaskBounds)
+		expectDescribed(randomspec.OpsTask, validation.OpsTaskBounds)
+	})
+
+	It("include the name of a task for a copy, from which the name of the Job is derived", func() {
+		task := &druidv1alpha1.EtcdCopyBackupsTask{ObjectMeta: metav1.ObjectMeta{Name: strings.Repeat("n", 56)}}
+		Expect(validation.ValidateCopyBackupsTask(task)).To(BeEmpty())
+		task.Name += "n"
+		Expect(validation.ValidateCopyBackupsTask(task)).To(ConsistOf(And(HaveField("Field", "metadata.name"), MatchError(ContainSubstring("may not be more than 56")))))
+	})
+})
+
+func expectDescribed[Spec any](kind randomspec.Kind, bounds []validation.Bound[Spec]) {
+	GinkgoHelper()
+	schema, err := kind.Schema()
+	Expect(err).NotTo(HaveOccurred())
+	for _, bound := range bounds {
+		at := schemagen.FieldOf(&schemagen.Schema{Properties: map[string]schemagen.Schema{"spec": *schema}}, bound.Path)
+		Expect(at).NotTo(BeNil(), bound.Path)
+		least, most := schemagen.LimitsOf(at)
+		Expect([]string{least, most}).To(Equal([]string{bound.Least, bound.Most}), bound.Path)
+		Expect(at.Description).To(And(ContainSubstring(bound.Least), ContainSubstring(bound.Most)), bound.Path)
+	}
+}
+
+// objectWith returns an object with a value at a path. Lists on the way have one item.
+func objectWith(path string, value any) any {
+	name, rest, hasRest := strings.Cut(path, ".")
+	if hasRest {
+		value = objectWith(rest, value)
+	}
+	if list, isList := strings.CutSuffix(name, "[]"); isList {
+		name, value = list, []any{value}
 	}
 
-	return limits
+	return map[string]any{name: value}
 }

@@ -5,6 +5,8 @@
 package crdvalidation_test
 
 import (
+	"strings"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -81,5 +83,15 @@ var _ = Describe("EtcdCopyBackupsTask", func() {
 				WaitForFinalSnapshot: &druidv1alpha1.WaitForFinalSnapshotSpec{Enabled: true, Timeout: &metav1.Duration{}},
 			},
 		})).To(Succeed())
+	})
+
+	It("has a name from which the name of its Job can be derived, on creation", func() {
+		object := &druidv1alpha1.EtcdCopyBackupsTask{
+			ObjectMeta: metav1.ObjectMeta{Name: strings.Repeat("n", 57), Namespace: namespace},
+			Spec:       druidv1alpha1.EtcdCopyBackupsTaskSpec{SourceStore: druidv1alpha1.StoreSpec{Prefix: "source"}, TargetStore: druidv1alpha1.StoreSpec{Prefix: "target"}},
+		}
+		Expect(c.Create(ctx, object.DeepCopy())).To(beRejected("metadata.name must have at most 56 characters"))
+		object.Name = object.Name[1:]
+		Expect(c.Create(ctx, object)).To(Succeed())
 	})
 })

@@ -41,7 +41,9 @@ type BackupSpec struct {
 	// FullSnapshotSchedule is the schedule of full snapshots. It is a cron expression with five fields in UTC: minute, hour,
 	// day of the month, month and day of the week (0 is Sunday). Unset: the sidecar's default, hourly. A full snapshot is also
 	// taken when the sidecar starts and the newest one is too old.
+	// At most 256 characters.
 	// +optional
+	// +kubebuilder:validation:MaxLength=256
 	// +kubebuilder:validation:Pattern=`^(\*|([1-5]?[0-9])(-([1-5]?[0-9]))?)(/[1-9][0-9]?)?(,(\*|([1-5]?[0-9])(-([1-5]?[0-9]))?)(/[1-9][0-9]?)?)*\s+(\*|(1?[0-9]|2[0-3])(-(1?[0-9]|2[0-3]))?)(/[1-9][0-9]?)?(,(\*|(1?[0-9]|2[0-3])(-(1?[0-9]|2[0-3]))?)(/[1-9][0-9]?)?)*\s+(\*|([1-9]|[12][0-9]|3[01])(-([1-9]|[12][0-9]|3[01]))?)(/[1-9][0-9]?)?(,(\*|([1-9]|[12][0-9]|3[01])(-([1-9]|[12][0-9]|3[01]))?)(/[1-9][0-9]?)?)*\s+(\*|([1-9]|1[0-2])(-([1-9]|1[0-2]))?)(/[1-9][0-9]?)?(,(\*|([1-9]|1[0-2])(-([1-9]|1[0-2]))?)(/[1-9][0-9]?)?)*\s+(\*|([0-7])(-([0-7]))?)(/[1-9][0-9]?)?(,(\*|([0-7])(-([0-7]))?)(/[1-9][0-9]?)?)*$`
 	FullSnapshotSchedule *string `json:"fullSnapshotSchedule,omitempty"`
 	// GarbageCollectionPolicy says which snapshots are removed. Unset: LimitBased.

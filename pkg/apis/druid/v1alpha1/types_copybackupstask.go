@@ -9,8 +9,9 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 56 || oldSelf.hasValue()",optionalOldSelf=true,message="metadata.name must have at most 56 characters: the name of the Job is longer, and has at most 63"
 
-// EtcdCopyBackupsTask copies snapshots from one store to another, once.
+// EtcdCopyBackupsTask copies snapshots from one store to another, once. Its name has at most 56 characters, because that of its Job is longer.
 type EtcdCopyBackupsTask struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -40,12 +41,16 @@ type EtcdCopyBackupsTaskSpec struct {
 	// TargetStore is the store to copy to.
 	TargetStore StoreSpec `json:"targetStore"`
 	// MaxBackupAge is the greatest age, in days, of a snapshot that is copied. Unset: no limit.
+	// It must be between 0 and 36500.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=36500
 	MaxBackupAge *uint32 `json:"maxBackupAge,omitempty"`
 	// MaxBackups is the greatest number of snapshots that are copied, the newest first. Unset: no limit.
+	// It must be between 0 and 1000000.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000000
 	MaxBackups *uint32 `json:"maxBackups,omitempty"`
 	// WaitForFinalSnapshot delays the copy until the source holds a final full snapshot. Unset: no delay.
 	// +optional

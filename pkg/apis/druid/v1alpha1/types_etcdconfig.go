@@ -51,7 +51,9 @@ type EtcdConfig struct {
 	// DefragmentationSchedule is when the members may be defragmented, if their files shrink considerably. It is a cron expression with five
 	// fields in UTC: minute, hour, day of the month, month and day of the week (0 is Sunday). Unset: every third day, at a time of the day that
 	// depends on the Etcd.
+	// At most 256 characters.
 	// +optional
+	// +kubebuilder:validation:MaxLength=256
 	// +kubebuilder:validation:Pattern=`^(\*|([1-5]?[0-9])(-([1-5]?[0-9]))?)(/[1-9][0-9]?)?(,(\*|([1-5]?[0-9])(-([1-5]?[0-9]))?)(/[1-9][0-9]?)?)*\s+(\*|(1?[0-9]|2[0-3])(-(1?[0-9]|2[0-3]))?)(/[1-9][0-9]?)?(,(\*|(1?[0-9]|2[0-3])(-(1?[0-9]|2[0-3]))?)(/[1-9][0-9]?)?)*\s+(\*|([1-9]|[12][0-9]|3[01])(-([1-9]|[12][0-9]|3[01]))?)(/[1-9][0-9]?)?(,(\*|([1-9]|[12][0-9]|3[01])(-([1-9]|[12][0-9]|3[01]))?)(/[1-9][0-9]?)?)*\s+(\*|([1-9]|1[0-2])(-([1-9]|1[0-2]))?)(/[1-9][0-9]?)?(,(\*|([1-9]|1[0-2])(-([1-9]|1[0-2]))?)(/[1-9][0-9]?)?)*\s+(\*|([0-7])(-([0-7]))?)(/[1-9][0-9]?)?(,(\*|([0-7])(-([0-7]))?)(/[1-9][0-9]?)?)*$`
 	DefragmentationSchedule *string `json:"defragmentationSchedule,omitempty"`
 	// ServerPort is the port between members. Unset: 2380.

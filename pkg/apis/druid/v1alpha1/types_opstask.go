@@ -47,14 +47,18 @@ type EtcdOpsTaskSpec struct {
 	Config EtcdOpsTaskConfig `json:"config"`
 	// TTLSecondsAfterFinished is how long, in seconds, the task is kept after it finished. Default: 3600, set by the API
 	// server. Immutable.
+	// It must be between 1 and 315360000.
 	// +optional
 	// +kubebuilder:default=3600
 	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=315360000
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="spec.ttlSecondsAfterFinished is immutable"
 	TTLSecondsAfterFinished *int32 `json:"ttlSecondsAfterFinished,omitempty"`
 	// EtcdName is the name of the Etcd, in the namespace of the task. Not required by the schema, since tasks of older
 	// versions may lack it, but refused on creation where it is missing. Immutable, including its presence.
+	// At most 253 characters.
 	// +optional
+	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="spec.etcdName is immutable"
 	EtcdName *string `json:"etcdName,omitempty"`
 }
@@ -102,6 +106,7 @@ type BackupInspectionConfig struct {
 	// +optional
 	CompareWith *BackupPoint `json:"compareWith,omitempty"`
 	// TimeLimitSeconds is how long, in seconds, the data is readable. Default: 900, set by the API server.
+	// It must be between 60 and 14400.
 	// +optional
 	// +kubebuilder:default=900
 	// +kubebuilder:validation:Minimum=60
@@ -113,7 +118,7 @@ type BackupInspectionConfig struct {
 // takes a delta snapshot first, so that the store contains what the cluster contains.
 // +kubebuilder:validation:MaxProperties=1
 type BackupPoint struct {
-	// Revision of etcd.
+	// Revision of etcd. It must be at least 1.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	Revision *int64 `json:"revision,omitempty"`
@@ -132,14 +137,18 @@ type OnDemandSnapshotConfig struct {
 	// +optional
 	IsFinal *bool `json:"isFinal,omitempty"`
 	// TimeoutSecondsDelta is the time limit, in seconds, of a delta snapshot. Default: 60, set by the API server.
+	// It must be between 10 and 86400.
 	// +optional
 	// +kubebuilder:default=60
 	// +kubebuilder:validation:Minimum=10
+	// +kubebuilder:validation:Maximum=86400
 	TimeoutSecondsDelta *int32 `json:"timeoutSecondsDelta,omitempty"`
 	// TimeoutSecondsFull is the time limit, in seconds, of a full snapshot. Default: 900, set by the API server.
+	// It must be between 120 and 86400.
 	// +optional
 	// +kubebuilder:default=900
 	// +kubebuilder:validation:Minimum=120
+	// +kubebuilder:validation:Maximum=86400
 	TimeoutSecondsFull *int32 `json:"timeoutSecondsFull,omitempty"`
 }
 

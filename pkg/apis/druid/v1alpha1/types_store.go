@@ -16,13 +16,15 @@ type StorageProvider string
 // +kubebuilder:validation:XValidation:rule="!has(self.endpointOverride) || !self.endpointOverride.matches('^([^/]*//)?[^/?#]*@')",fieldPath=".endpointOverride",message="must not have user info: remove what is before the @ of the host, and put credentials into the Secret in secretRef"
 type StoreSpec struct {
 	// Container is the name of the bucket (S3, GCS, OSS, OCS, ECS) or container (ABS, Swift), or for Local the directory
-	// below the host path. 3 to 63 characters. Unset together with Provider: taken from the BackupEntry.
+	// below the host path. Unset together with Provider: taken from the BackupEntry.
+	// 3 to 63 characters.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-zA-Z0-9][a-zA-Z0-9._-]{1,61}[a-zA-Z0-9]$')",message="must have 3 to 63 characters: letters, digits, dots, dashes and underscores, with a letter or a digit at both ends"
 	Container *string `json:"container,omitempty"`
 	// EndpointOverride is a URL that replaces the endpoint of the provider and the one in the credentials, without user info. Only the
 	// sidecar v0.41 or newer reads it, and only for S3, ABS and GCS. Unset: neither is replaced.
+	// At most 2048 characters.
 	// +optional
 	// +kubebuilder:validation:MaxLength=2048
 	// +kubebuilder:validation:XValidation:rule="isURL(self)",message="endpointOverride must be a URL, for example https://s3.example.com"
@@ -36,7 +38,9 @@ type StoreSpec struct {
 	Prefix string `json:"prefix"`
 	// Provider names the kind of object store. Unset together with Container: taken from the BackupEntry. An empty
 	// string means unset.
+	// At most 64 characters.
 	// +optional
+	// +kubebuilder:validation:MaxLength=64
 	Provider *StorageProvider `json:"provider,omitempty"`
 	// SecretRef is the Secret with the credentials of the store, in the namespace of the Etcd; `namespace` in it is
 	// ignored. Unset: the secret of the BackupEntry, and where there is none, the identity that the infrastructure gives
@@ -53,6 +57,7 @@ type StoreSpec struct {
 // BackupEntryReference names a cluster-scoped BackupEntry.
 type BackupEntryReference struct {
 	// Name of the BackupEntry, for example `shoot--project--name--0a1b2c3d`.
+	// 1 to 253 characters.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`

@@ -37,6 +37,8 @@ type PeerTLSConfig struct {
 type SecretReference struct {
 	corev1.SecretReference `json:",inline"`
 	// DataKey is the key in the Secret. Unset: `bundle.crt`, else `ca.crt`, whichever exists.
+	// At most 253 characters.
 	// +optional
+	// +kubebuilder:validation:MaxLength=253
 	DataKey *string `json:"dataKey,omitempty"`
 }

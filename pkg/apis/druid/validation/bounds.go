@@ -6,6 +6,7 @@ package validation
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -20,25 +21,27 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
-// Bound limits a quantity, a duration, a count, or the length of a text in the spec of an Etcd. A working cluster needs a value
-// within it.
-type Bound struct {
+// Bound limits a quantity, a duration, a count, or the length of a text in a spec. A working cluster needs a value within it.
+type Bound[Spec any] struct {
 	// Path of the field, for example `spec.etcd.quota`.
 	Path string
-	// Least and Most are the limits, which are valid values. Empty: there is no such limit. For a text, Most is the number of characters.
+	// Least and Most are the limits, which are valid values. Empty: there is no such limit. For a text, they are numbers of characters.
 	Least, Most string
 
-	measure func(druidv1alpha1.EtcdSpec) measure
+	measure func(Spec) measure
 }
 
 // measure is a value that can be compared with a limit. Nil compare: the field is not set.
 type measure struct {
 	text    string
 	compare func(limit string) int
+	// isText is true if the limits are numbers of characters.
+	isText bool
 }
 
-// Bounds are all bounds. The CustomResourceDefinition contains them too. That of another origin may not.
-var Bounds = []Bound{
+// Bounds are all bounds of an Etcd. The CustomResourceDefinition contains them too. That of another origin may not. Other rules limit ports, the
+// number of members, and lists.
+var Bounds = append([]Bound[druidv1alpha1.EtcdSpec]{
 	{"spec.storageCapacity", "64Mi", "64Ti", func(s druidv1alpha1.EtcdSpec) measure { return quantity(s.StorageCapacity) }},
 	{"spec.etcd.quota", "16Mi", "128Gi", func(s druidv1alpha1.EtcdSpec) measure { return quantity(s.Etcd.Quota) }},
 	{"spec.etcd.snapshotCount", "100", "10000000", func(s druidv1alpha1.EtcdSpec) measure { return number(s.Etcd.SnapshotCount) }},
@@ -64,15 +67,59 @@ var Bounds = []Bound{
 	}},
 	{"spec.etcd.image", "", "1024", func(s druidv1alpha1.EtcdSpec) measure { return length(s.Etcd.Image) }},
 	{"spec.backup.image", "", "1024", func(s druidv1alpha1.EtcdSpec) measure { return length(s.Backup.Image) }},
-	{"spec.backup.store.prefix", "", "512", func(s druidv1alpha1.EtcdSpec) measure {
-		return length(new(ptr.Deref(s.Backup.Store, druidv1alpha1.StoreSpec{}).Prefix))
-	}},
 	{"spec.backup.snapstoreTempDir", "", "512", func(s druidv1alpha1.EtcdSpec) measure { return length(s.Backup.SnapstoreTempDir) }},
 	{"spec.etcd.initialClusterToken", "", "256", func(s druidv1alpha1.EtcdSpec) measure { return length(s.Etcd.InitialClusterToken) }},
 	{"spec.sharedConfig.autoCompactionRetention", "", "32", func(s druidv1alpha1.EtcdSpec) measure { return length(s.Common.AutoCompactionRetention) }},
 	{"spec.volumeClaimTemplate", "", "63", func(s druidv1alpha1.EtcdSpec) measure { return length(s.VolumeClaimTemplate) }},
 	{"spec.storageClass", "", "253", func(s druidv1alpha1.EtcdSpec) measure { return length(s.StorageClass) }},
 	{"spec.priorityClassName", "", "253", func(s druidv1alpha1.EtcdSpec) measure { return length(s.PriorityClassName) }},
+	{"spec.memberNamePrefix", "", "63", func(s druidv1alpha1.EtcdSpec) measure { return length(s.MemberNamePrefix) }},
+	{"spec.backup.fullSnapshotSchedule", "", "256", func(s druidv1alpha1.EtcdSpec) measure { return length(s.Backup.FullSnapshotSchedule) }},
+	{"spec.etcd.defragmentationSchedule", "", "256", func(s druidv1alpha1.EtcdSpec) measure { return length(s.Etcd.DefragmentationSchedule) }},
+}, storeBounds("spec.backup.store", func(s druidv1alpha1.EtcdSpec) druidv1alpha1.StoreSpec {
+	return ptr.Deref(s.Backup.Store, druidv1alpha1.StoreSpec{})
+})...)
+
+// CopyBackupsTaskBounds are all bounds of an EtcdCopyBackupsTask.
+var CopyBackupsTaskBounds = slices.Concat(
+	[]Bound[druidv1alpha1.EtcdCopyBackupsTaskSpec]{
+		{"spec.maxBackupAge", "0", "36500", func(s druidv1alpha1.EtcdCopyBackupsTaskSpec) measure { return number(s.MaxBackupAge) }},
+		{"spec.maxBackups", "0", "1000000", func(s druidv1alpha1.EtcdCopyBackupsTaskSpec) measure { return number(s.MaxBackups) }},
+		{"spec.waitForFinalSnapshot.timeout", "", "8760h", func(s druidv1alpha1.EtcdCopyBackupsTaskSpec) measure {
+			return duration(ptr.Deref(s.WaitForFinalSnapshot, druidv1alpha1.WaitForFinalSnapshotSpec{}).Timeout)
+		}},
+	},
+	storeBounds("spec.sourceStore", func(s druidv1alpha1.EtcdCopyBackupsTaskSpec) druidv1alpha1.StoreSpec { return s.SourceStore }),
+	storeBounds("spec.targetStore", func(s druidv1alpha1.EtcdCopyBackupsTaskSpec) druidv1alpha1.StoreSpec { return s.TargetStore }),
+)
+
+// OpsTaskBounds are the bounds of an EtcdOpsTask. Package opstask checks the points and the time limit of an inspection, which can be in an annotation.
+var OpsTaskBounds = []Bound[druidv1alpha1.EtcdOpsTaskSpec]{
+	{"spec.etcdName", "", "253", func(s druidv1alpha1.EtcdOpsTaskSpec) measure { return length(s.EtcdName) }},
+	{"spec.ttlSecondsAfterFinished", "1", "315360000", func(s druidv1alpha1.EtcdOpsTaskSpec) measure { return number(s.TTLSecondsAfterFinished) }},
+	{"spec.config.onDemandSnapshot.timeoutSecondsDelta", "10", "86400", func(s druidv1alpha1.EtcdOpsTaskSpec) measure {
+		return number(ptr.Deref(s.Config.OnDemandSnapshot, druidv1alpha1.OnDemandSnapshotConfig{}).TimeoutSecondsDelta)
+	}},
+	{"spec.config.onDemandSnapshot.timeoutSecondsFull", "120", "86400", func(s druidv1alpha1.EtcdOpsTaskSpec) measure {
+		return number(ptr.Deref(s.Config.OnDemandSnapshot, druidv1alpha1.OnDemandSnapshotConfig{}).TimeoutSecondsFull)
+	}},
+}
+
+// storeBounds are the bounds of a store at a path.
+func storeBounds[Spec any](path string, store func(Spec) druidv1alpha1.StoreSpec) []Bound[Spec] {
+	return []Bound[Spec]{
+		{path + ".container", "", "63", func(s Spec) measure { return length(store(s).Container) }},
+		{path + ".endpointOverride", "", "2048", func(s Spec) measure { return length(store(s).EndpointOverride) }},
+		{path + ".prefix", "", "512", func(s Spec) measure { return length(new(store(s).Prefix)) }},
+		{path + ".provider", "", "64", func(s Spec) measure { return length((*string)(store(s).Provider)) }},
+		{path + ".backupEntryRef.name", "1", "253", func(s Spec) measure {
+			if reference := store(s).BackupEntryRef; reference != nil {
+				return length(&reference.Name)
+			}
+
+			return measure{}
+		}},
+	}
 }
 
 // ValidateBounds compares an Etcd in its canonical form with all Bounds, and refuses schedules without a next time. For a value that the spec before
@@ -88,7 +135,8 @@ func ValidateBounds(etcd *druidv1alpha1.Etcd, before *druidv1alpha1.EtcdSpec) (e
 	known := ptr.Deref(before, druidv1alpha1.EtcdSpec{})
 	for _, bound := range Bounds {
 		if value := bound.measure(etcd.Spec); value.compare != nil {
-			add(before != nil && value.text == bound.measure(known).text, bound.check(value))
+			earlier := bound.measure(known)
+			add(before != nil && earlier.compare != nil && earlier.text == value.text, bound.check(value))
 		}
 	}
 	full, defragmentation := etcd.Spec.Backup.FullSnapshotSchedule, etcd.Spec.Etcd.DefragmentationSchedule
@@ -108,16 +156,19 @@ func validateNextTime(schedule *string, at *field.Path) field.ErrorList {
 	return field.ErrorList{field.Invalid(at, *schedule, "has no next time, because its months do not have that day: set a day that one of them has, for example 28, or remove the field for the default")}
 }
 
-func (b Bound) check(value measure) field.ErrorList {
-	path, hint := field.NewPath(b.Path), ""
-	if strings.HasSuffix(value.text, "m") {
-		hint = "; m is milli, and Mi is 1024 × 1024"
+func (b Bound[Spec]) check(value measure) field.ErrorList {
+	path, unit := field.NewPath(b.Path), ""
+	switch {
+	case value.isText && b.Most != "" && value.compare(b.Most) > 0:
+		return field.ErrorList{field.TooLong(path, "", int(integer(b.Most)))}
+	case value.isText:
+		unit = " characters"
+	case strings.HasSuffix(value.text, "m"):
+		unit = "; m is milli, and Mi is 1024 × 1024"
 	}
 	switch {
 	case b.Least != "" && value.compare(b.Least) < 0:
-		return field.ErrorList{field.Invalid(path, value.text, "must be at least "+b.Least+hint)}
-	case b.Most != "" && value.compare(b.Most) > 0 && b.Least == "":
-		return field.ErrorList{field.TooLong(path, "", int(integer(b.Most)))}
+		return field.ErrorList{field.Invalid(path, value.text, "must be at least "+b.Least+unit)}
 	case b.Most != "" && value.compare(b.Most) > 0:
 		return field.ErrorList{field.Invalid(path, value.text, "must be at most "+b.Most)}
 	default:
@@ -130,7 +181,7 @@ func quantity(value *resource.Quantity) measure {
 		return measure{}
 	}
 
-	return measure{value.String(), func(limit string) int { return value.Cmp(resource.MustParse(limit)) }}
+	return measure{text: value.String(), compare: func(limit string) int { return value.Cmp(resource.MustParse(limit)) }}
 }
 
 func duration(value *metav1.Duration) measure {
@@ -138,19 +189,19 @@ func duration(value *metav1.Duration) measure {
 		return measure{}
 	}
 
-	return measure{value.Duration.String(), func(limit string) int {
+	return measure{text: value.Duration.String(), compare: func(limit string) int {
 		parsed, _ := time.ParseDuration(limit) // a constant
 
 		return cmp.Compare(value.Duration, parsed)
 	}}
 }
 
-func number[T int32 | int64](value *T) measure {
+func number[T int32 | int64 | uint32](value *T) measure {
 	if value == nil {
 		return measure{}
 	}
 
-	return measure{strconv.FormatInt(int64(*value), 10), func(limit string) int { return cmp.Compare(int64(*value), integer(limit)) }}
+	return measure{text: strconv.FormatInt(int64(*value), 10), compare: func(limit string) int { return cmp.Compare(int64(*value), integer(limit)) }}
 }
 
 func length(text *string) measure {
@@ -158,7 +209,7 @@ func length(text *string) measure {
 		return measure{}
 	}
 
-	return measure{*text, func(limit string) int { return cmp.Compare(int64(utf8.RuneCountInString(*text)), integer(limit)) }}
+	return measure{text: *text, isText: true, compare: func(limit string) int { return cmp.Compare(int64(utf8.RuneCountInString(*text)), integer(limit)) }}
 }
 
 func integer(limit string) int64 {

@@ -53,11 +53,32 @@ func validateBackup(etcd *druidv1alpha1.Etcd, backupPath *field.Path) field.Erro
 	if gc, delta := backup.GarbageCollectionPeriod, backup.DeltaSnapshotPeriod; gc != nil && delta != nil && gc.Duration <= delta.Duration {
 		errs = append(errs, field.Invalid(backupPath.Child("garbageCollectionPeriod"), gc.Duration.String(), fmt.Sprintf("must be longer than spec.backup.deltaSnapshotPeriod, %s", delta.Duration)))
 	}
-	if store := backup.Store; store != nil && slices.Contains(strings.Split(store.Prefix, "/"), "..") {
-		errs = append(errs, field.Invalid(backupPath.Child("store", "prefix"), store.Prefix, "must stay below the container: leave out the segments .."))
+	if backup.Store != nil {
+		errs = append(errs, validateStore(*backup.Store, backupPath.Child("store"))...)
 	}
 
 	return errs
+}
+
+func validateStore(store druidv1alpha1.StoreSpec, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if slices.Contains(strings.Split(store.Prefix, "/"), "..") {
+		errs = append(errs, field.Invalid(path.Child("prefix"), store.Prefix, "must stay below the container: leave out the segments .."))
+	}
+	if store.SecretRef != nil && store.SecretRef.Name != "" {
+		errs = append(errs, validateSecretName(store.SecretRef.Name, path.Child("secretRef"))...)
+	}
+
+	return append(errs, validateArgument(store.Prefix, path.Child("prefix"))...)
+}
+
+// validateArgument rejects a text that no process can have as an argument: no container runtime could start the container.
+func validateArgument(text string, path *field.Path) field.ErrorList {
+	if !strings.Contains(text, "\x00") {
+		return nil
+	}
+
+	return field.ErrorList{field.Invalid(path, text, "must not have a NUL character, because it becomes an argument of a process: remove it")}
 }
 
 // validateSchedule uses the cron parser of the sidecar, which checks more than a pattern can: that a range ascends, and that
@@ -105,6 +126,9 @@ var reservedNames = []string{"new.etcd", "new.etcd.part", "restoration.temp", "s
 func validateTempDir(dir *string, at *field.Path) field.ErrorList {
 	if dir == nil {
 		return nil
+	}
+	if errs := validateArgument(*dir, at); len(errs) > 0 {
+		return errs
 	}
 	below, isBelow := strings.CutPrefix(path.Clean(*dir), dataMountPath+"/")
 	if !isBelow {

@@ -7,6 +7,7 @@ package validation
 import (
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
@@ -22,14 +23,24 @@ func validateURLs(etcd *druidv1alpha1.Etcd, spec *field.Path) field.ErrorList {
 		errs = append(errs, validateURLTexts(additional.URLs, etcdPath.Child("additionalAdvertisePeerURLs").Index(i).Child("urls"))...)
 	}
 	if bootstrap := etcd.Spec.Etcd.BootstrapWithExistingCluster; bootstrap != nil {
-		path := etcdPath.Child("bootstrapWithExistingCluster")
-		errs = append(errs, validateURLTexts(bootstrap.ClientEndpoints, path.Child("clientEndpoints"))...)
-		for i, member := range bootstrap.Members {
-			errs = append(errs, validateURLTexts(member.PeerURLs, path.Child("members").Index(i).Child("peerUrls"))...)
-		}
+		errs = append(errs, validateExistingCluster(*bootstrap, etcdPath.Child("bootstrapWithExistingCluster"))...)
 	}
 	if store := etcd.Spec.Backup.Store; store != nil {
 		errs = append(errs, ValidateStoreEndpoint(store.EndpointOverride, spec.Child("backup", "store"))...)
+	}
+
+	return errs
+}
+
+// validateExistingCluster rejects URLs and names that cannot be part of a list in a flag.
+func validateExistingCluster(existing druidv1alpha1.BootstrapWithExistingCluster, path *field.Path) field.ErrorList {
+	errs := validateURLTexts(existing.ClientEndpoints, path.Child("clientEndpoints"))
+	for i, member := range existing.Members {
+		at := path.Child("members").Index(i)
+		for _, message := range validation.IsDNS1123Subdomain(member.Name) {
+			errs = append(errs, field.Invalid(at.Child("name"), member.Name, "is not the name of a member: "+message))
+		}
+		errs = append(errs, validateURLTexts(member.PeerURLs, at.Child("peerUrls"))...)
 	}
 
 	return errs
