@@ -44,6 +44,8 @@ random() {
 	local format=standard-verbose # also prints the output of passed tests
 	SIMULATIONS=${SIMULATIONS:-400} go_test . -count=1 -timeout=2h ./pkg/planner
 	API_SEED=random go_test . -count=1 ./test/apis/v1alpha1
+	find_assets || return
+	SPECS=${SPECS:-2000} SPECS_SEED=${SPECS_SEED:-random} go_test . -count=1 -timeout=1h ./test/integration/applicable
 }
 
 integration_runs="controllers against a kube-apiserver, and the sidecar against the APIs of stores (builds both if the cache does not contain them)"
