@@ -280,7 +280,8 @@ kubectl() { echo context; }
 start=0
 start_cluster`)
 		command.Dir = GinkgoT().TempDir()
-		command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "WRAPPER="+wrapper)
+		// `make test-all SIDECAR=...` also sets the variables of this test.
+		command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "WRAPPER="+wrapper, "SIDECAR=", "WRAPPER_NEXT=", "SIDECAR_NEXT=")
 		out, _ := command.CombinedOutput() // a failed set-up is one of the cases
 		Expect(string(out)).To(ContainSubstring(expected))
 	},
