@@ -25,6 +25,7 @@ import (
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
+	"github.com/gardener/gardener-extension-etcd-druid/test/integration/environment"
 )
 
 // testEtcd is an Etcd in its own namespace.
@@ -145,7 +146,7 @@ func (s *testEtcd) connection(ctx context.Context, g Gomega) etcdclient.TLS {
 
 // connects performs a TLS handshake with the credentials and the server name of the client Service. It returns the error.
 func (s *testEtcd) connects(ctx context.Context, g Gomega, credentials etcdclient.TLS) error {
-	return tlsHandshake(ctx, env.Client, s.pod(ctx, g), credentials, s.etcd.Name+"-client."+s.namespace+".svc")
+	return environment.Handshake(ctx, env.Client, s.pod(ctx, g), credentials, s.etcd.Name+"-client."+s.namespace+".svc")
 }
 
 // issued returns the sorted names of the Secrets that the secrets manager has issued for an Etcd.

@@ -61,7 +61,7 @@ var _ = BeforeSuite(func() {
 
 	By("starting the controller")
 	mgr := newManager(manager.Options{Scheme: app.NewScheme(), Cache: app.CacheOptions(), Client: app.ClientOptions()})
-	observer := &observer.Observer{Reader: mgr.GetCache(), APIReader: mgr.GetAPIReader(), Etcd: &members{client: env.Client}}
+	observer := &observer.Observer{Reader: mgr.GetCache(), APIReader: mgr.GetAPIReader(), Etcd: &environment.Members{Client: env.Client}}
 	Expect(observer.Detect(context.Background(), mgr.GetRESTMapper(), mgr.GetFieldIndexer())).To(Succeed())
 	Expect(observer.Gardener).To(BeTrue())
 	Expect(observer.Garden).To(BeTrue())

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
+	"github.com/gardener/gardener-extension-etcd-druid/test/integration/environment"
 )
 
 var _ = Describe("The CA rotation", func() {
@@ -36,7 +37,7 @@ var _ = Describe("The CA rotation", func() {
 				if err := env.Client.Get(ctx, keyOf(s.namespace, "main-0"), pod); err != nil {
 					return nil // it restarts
 				}
-				return tlsHandshake(ctx, env.Client, pod, oldOnly, "main-client")
+				return environment.Handshake(ctx, env.Client, pod, oldOnly, "main-client")
 			})
 		}()
 		begin()
@@ -63,7 +64,7 @@ var _ = Describe("The CA rotation", func() {
 				if err := env.Client.Get(ctx, keyOf(s.namespace, "main-0"), pod); err != nil {
 					return nil // it restarts
 				}
-				return tlsHandshake(ctx, env.Client, pod, bundle, "main-client")
+				return environment.Handshake(ctx, env.Client, pod, bundle, "main-client")
 			})
 		}()
 		complete()

@@ -33,6 +33,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/etcd"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/sidecar/fake"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/target"
 	"github.com/gardener/gardener-extension-etcd-druid/test/integration/environment"
@@ -84,7 +85,9 @@ var _ = BeforeSuite(func() {
 
 	By("starting the controller without auto-reconcile, as on a seed")
 	mgr := newManager(operator.recorded(env.Config), manager.Options{Scheme: app.NewScheme(), Cache: app.CacheOptions(), Client: app.ClientOptions()})
-	observer := &observer.Observer{Reader: mgr.GetCache(), APIReader: mgr.GetAPIReader()}
+	observer := &observer.Observer{
+		Reader: mgr.GetCache(), APIReader: mgr.GetAPIReader(), Etcd: &environment.Members{Client: env.Client}, Sidecars: fake.NewStore(time.Now),
+	}
 	Expect(observer.Detect(context.Background(), mgr.GetRESTMapper(), mgr.GetFieldIndexer())).To(Succeed())
 	Expect(etcd.AddToManager(context.Background(), mgr, etcd.AddOptions{
 		Config: target.Config{LocalStoreRoots: backupstore.LocalRoots{"/var/buckets"}, Defaults: state.Defaults{ImageSets: map[string]state.Images{"3.4": {

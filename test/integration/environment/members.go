@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-package gardener_test
+package environment
 
 import (
 	"context"
@@ -20,19 +20,22 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
 
-// members simulates the members of all pods. Each call performs a real TLS handshake with the certificates that the pod mounts.
-type members struct{ client client.Client }
+// Members simulates the members of Etcds with one member. Each call performs a real TLS handshake with the certificates that the pod mounts.
+type Members struct {
+	// Client reads pods and Secrets.
+	Client client.Client
+}
 
 // Connect implements etcdclient.Connector.
-func (m *members) Connect(_ context.Context, target etcdclient.Target) (etcdclient.Client, error) {
-	return &memberClient{members: m, target: target}, nil
+func (m *Members) Connect(_ context.Context, target etcdclient.Target) (etcdclient.Client, error) {
+	return &memberClient{Members: m, target: target}, nil
 }
 
 // Disconnect implements etcdclient.Connector.
-func (*members) Disconnect(etcdclient.Target) {}
+func (*Members) Disconnect(etcdclient.Target) {}
 
 type memberClient struct {
-	*members
+	*Members
 
 	target etcdclient.Target
 }
@@ -120,7 +123,7 @@ func (m *memberClient) handshake(ctx context.Context) error {
 		return err
 	}
 	pods := &corev1.PodList{}
-	if err := m.client.List(ctx, pods); err != nil {
+	if err := m.Client.List(ctx, pods); err != nil {
 		return err
 	}
 	for _, pod := range pods.Items {
@@ -134,13 +137,14 @@ func (m *memberClient) handshake(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		return tlsHandshake(ctx, m.client, &pod, credentials, m.target.ServerName)
+		return Handshake(ctx, m.Client, &pod, credentials, m.target.ServerName)
 	}
 	return fmt.Errorf("no pod has the address %s", host)
 }
 
-// tlsHandshake performs a TLS handshake between a client with the credentials and a server with the Secrets that the pod mounts.
-func tlsHandshake(ctx context.Context, c client.Client, pod *corev1.Pod, credentials etcdclient.TLS, serverName string) error {
+// Handshake performs a TLS handshake between a client with the credentials and a server with the Secrets that the pod mounts. It returns the
+// error of the client or the server.
+func Handshake(ctx context.Context, c client.Client, pod *corev1.Pod, credentials etcdclient.TLS, serverName string) error {
 	server, err := serverConfig(ctx, c, pod)
 	if err != nil {
 		return err
