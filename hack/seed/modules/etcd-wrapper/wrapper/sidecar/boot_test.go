@@ -103,7 +103,7 @@ func TestInitializePollsUntilItsContextEnds(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
 				defer cancel()
 
-				if err := Initialize(ctx, newTestClient(t, handler), constant("full"), time.Second); !errors.Is(err, context.DeadlineExceeded) {
+				if err := Initialize(ctx, newTestClient(t, handler), constant("full"), time.Minute); !errors.Is(err, context.DeadlineExceeded) {
 					t.Errorf("error is %v", err)
 				}
 			})
