@@ -8,7 +8,6 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/gardener/gardener/extensions/pkg/controller/backupentry"
 	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
@@ -27,9 +26,19 @@ var uid = regexp.MustCompile("^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[
 
 // EntryNamespace returns the namespace of the control plane to which the BackupEntry belongs, taken from its name.
 func EntryNamespace(entryName string) string {
-	namespace, _ := backupentry.ExtractShootDetailsFromBackupEntryName(entryName)
+	namespace, _ := splitEntryName(entryName)
 
 	return namespace
+}
+
+// splitEntryName returns the technical ID and the UID of a Shoot from the name of its BackupEntry, `<technical ID>--<UID>` or
+// `source-<technical ID>--<UID>`. The package of Gardener's function for it requires more than 1000 other packages.
+func splitEntryName(entryName string) (technicalID, entryUID string) {
+	name := strings.TrimPrefix(entryName, sourcePrefix)
+	segments := strings.Split(name, "--")
+	entryUID = segments[len(segments)-1]
+
+	return strings.TrimSuffix(name, "--"+entryUID), entryUID
 }
 
 // NamedEntry returns the name of the BackupEntry that the store of an Etcd in the namespace references. The store references
@@ -40,7 +49,7 @@ func NamedEntry(spec druidv1alpha1.StoreSpec, namespace string) string {
 		return spec.BackupEntryRef.Name
 	}
 	segment, _, _ := strings.Cut(spec.Prefix, "/")
-	technicalID, entryUID := backupentry.ExtractShootDetailsFromBackupEntryName(segment)
+	technicalID, entryUID := splitEntryName(segment)
 	if technicalID == segment || technicalID == "" {
 		return ""
 	}

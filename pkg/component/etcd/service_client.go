@@ -5,10 +5,11 @@
 package etcd
 
 import (
+	"encoding/json"
 	"fmt"
 	"strconv"
 
-	gardenerutils "github.com/gardener/gardener/pkg/utils/gardener"
+	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -41,9 +42,11 @@ func clientService(v Values) (*corev1.Service, error) {
 	service.Spec.TrafficDistribution = v.ClientService.TrafficDistribution
 
 	if selectors := v.ClientService.NamespaceSelectors; len(selectors) > 0 {
-		if err := gardenerutils.InjectNetworkPolicyNamespaceSelectors(service, selectors...); err != nil {
-			return nil, fmt.Errorf("annotating Service %s with namespace selectors: %w", service.Name, err)
+		encoded, err := json.Marshal(selectors)
+		if err != nil {
+			return nil, fmt.Errorf("encoding the namespace selectors of Service %s: %w", service.Name, err)
 		}
+		service.Annotations = merge(service.Annotations, map[string]string{resourcesv1alpha1.NetworkingNamespaceSelectors: string(encoded)})
 	}
 
 	return service, nil
