@@ -52,14 +52,15 @@ func (k *Cluster) checkDelete(kind string, key client.ObjectKey, options client.
 	}
 }
 
-// voters returns the number of voting members that run, and the number of all voting members.
+// voters returns the number of voting members that run and that a quorum does not reject, and the number of all voting members.
 func (k *Cluster) voters() (alive, all int) {
 	for _, member := range k.etcd.Members() {
 		if member.Learner {
 			continue
 		}
 		all++
-		if k.external[member.ID] || k.hasMember(getOrNil[*corev1.Pod](k, member.Name), &member) {
+		pod := getOrNil[*corev1.Pod](k, member.Name)
+		if k.external[member.ID] || k.hasMember(pod, &member) && k.reachesQuorum(pod) {
 			alive++
 		}
 	}

@@ -77,14 +77,14 @@ func (k *Cluster) AddExternalMember(name, address string) {
 	k.etcd.AddMember(id, name, address)
 }
 
-// connect makes each member reachable at the address of its pod. A member without a running pod is unreachable.
+// connect makes each member reachable at the address of its pod. A member without a running pod is unreachable, and so is one that a quorum rejects.
 func (k *Cluster) connect() {
 	for _, member := range k.etcd.Members() {
 		if k.external[member.ID] {
 			continue
 		}
 		pod := getOrNil[*corev1.Pod](k, member.Name)
-		if !k.hasMember(pod, &member) {
+		if !k.hasMember(pod, &member) || !k.reachesQuorum(pod) {
 			k.etcd.Stop(member.ID)
 			continue
 		}
@@ -277,7 +277,7 @@ func (k *Cluster) probes() bool {
 	changed := false
 	for _, pod := range listOf[*corev1.Pod](k) {
 		member := k.memberOf(pod.Name)
-		ready := k.hasMember(pod, member) && !member.Learner && k.etcd.Leader() != 0
+		ready := k.hasMember(pod, member) && !member.Learner && k.etcd.Leader() != 0 && k.reachesQuorum(pod)
 		if pod.Status.PodIP == "" || hasReadyCondition(pod) && isReady(pod) == ready {
 			continue
 		}
