@@ -41,9 +41,11 @@ type Executor interface {
 	// Maintain does the writes that a plan relies on and that carry no risk. It records the end of an attempt to take a full snapshot. It
 	// writes the holders of the Leases of these voting members.
 	Maintain(ctx context.Context, run *Run, withoutHolder []etcdcluster.Member) error
-	// Certificates provides the certificates of the target, and returns the names of their Secrets.
+	// Certificates provides the certificates of the target, and returns the names of their Secrets. It adds Secrets to the observation of the run that it
+	// does not contain.
 	Certificates(ctx context.Context, run *Run) (secrets.Names, error)
-	// Apply writes Leases and the ManagedResource if the rendering of the run, see Run.Rendered, is not what they have.
+	// Apply writes the combined CA bundles of the target. It writes Leases and the ManagedResource if the rendering of the run, see Run.Rendered,
+	// is not what they have.
 	Apply(ctx context.Context, run *Run) (Applied, error)
 	// RepairDrift repairs what another writer has changed of the rendering that is applied. It returns true if the reconciliation ends here,
 	// with the error or with success.
@@ -203,6 +205,9 @@ func (e Engine) rollOut(ctx context.Context, run *Run) error {
 	if err := e.resolve(ctx, run); err != nil {
 		return err
 	}
+	if change := run.Target.CAChange.Description; change != "" {
+		p.Reason += "; " + change
+	}
 	if p.Replicas == 0 && len(run.Observation.Pods) > 0 {
 		run.confirmed = evidence.Confirm(run.Observation.State.Evidence, run.Observation, e.Clock.Now())
 	}
@@ -229,9 +234,9 @@ func (e Engine) plan(run *Run) plan.Plan {
 		decide = planner.ForAccepted
 	}
 
-	certificates := etcdcluster.CertificatesPreflight(run.Target.Etcd, run.Observation, e.Clock.Now())
+	p := decide(run.Target.Etcd, run.Observation, e.Clock.Now())
 
-	return passPreflights(decide(run.Target.Etcd, run.Observation, e.Clock.Now()), run.Observation, certificates)
+	return passPreflights(p, run.Observation, etcdcluster.CertificatesPreflight(run.Target.Etcd, run.Observation, replacedPod(p), e.Clock.Now()))
 }
 
 // blocksGeneration is true for a plan with which the generation that was accepted last is reconciled.
@@ -260,6 +265,9 @@ func (e Engine) resolve(ctx context.Context, run *Run) error {
 		return plan.Failed(druidv1alpha1.ErrorCodeSyncSecrets, err)
 	}
 	t.SetSecrets(names)
+	if err := t.ResolveCAChange(run.Observation); err != nil {
+		return err
+	}
 	run.RequeueWithin(t.ResolveCertificates(o, e.Clock.Now()))
 
 	return nil
@@ -294,13 +302,16 @@ func (e Engine) executePlan(ctx context.Context, run *Run, applied Applied) erro
 	}
 	isShown := p.Render && applied.IsObserved && isApplied(run.Rendered.Rendering, run.Observation)
 	if isShown {
-		run.Applied = hasAllMembers(run.Target.Etcd, p) && p.Blocked == nil && p.NextEtcdVersion == ""
+		run.Applied = hasAllMembers(run.Target.Etcd, p) && p.Blocked == nil && p.NextEtcdVersion == "" && !run.Target.CAChange.IsPartial
 	}
 	if ends, err := e.Executor.RepairDrift(ctx, run, isShown); err != nil || ends {
 		return err
 	}
 	if err := e.executeStep(ctx, run, p); err != nil {
 		return err
+	}
+	if run.Target.CAChange.IsPartial {
+		return plan.Waiting(MemberPeriod, "Waiting for all pods to have the Secrets of this stage (%s)", run.Target.CAChange.Description)
 	}
 
 	return e.Executor.Complete(ctx, run)

@@ -33,10 +33,17 @@ func passPreflights(p plan.Plan, o etcdcluster.Observation, computed ...etcdclus
 	return p
 }
 
+// replacedPod returns the name of the pod that the step of a rolling update replaces, or would replace next. Empty: it replaces none.
+func replacedPod(p plan.Plan) string {
+	if p.Stage != plan.StageReplacePod || p.Step == nil {
+		return ""
+	}
+
+	return plan.MetaOf(p.Step).Object
+}
+
 // replacesHealthyMember is true if the step of a rolling update deletes the pod of a healthy member, or transfers its leadership for that. Other plans stop
 // a member because it does not work, or have removed it before.
 func replacesHealthyMember(o etcdcluster.Observation, p plan.Plan) bool {
-	return p.Stage == plan.StageReplacePod && p.Step != nil && slices.ContainsFunc(o.Pods, func(pod etcdcluster.Pod) bool {
-		return pod.Name == plan.MetaOf(p.Step).Object && o.IsHealthy(pod)
-	})
+	return slices.ContainsFunc(o.Pods, func(pod etcdcluster.Pod) bool { return pod.Name == replacedPod(p) && o.IsHealthy(pod) })
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
@@ -30,12 +31,15 @@ type Certificate struct {
 	DER []byte
 }
 
+// certificateBlock is the type of a certificate in PEM.
+const certificateBlock = "CERTIFICATE"
+
 // CertificatesIn finds the certificates in the data of a Secret, under all keys. It omits what it cannot parse.
 func CertificatesIn(data map[string][]byte) []Certificate {
 	var certificates []Certificate
 	for _, key := range slices.Sorted(maps.Keys(data)) {
 		for block, rest := pem.Decode(data[key]); block != nil; block, rest = pem.Decode(rest) {
-			if block.Type != "CERTIFICATE" {
+			if block.Type != certificateBlock {
 				continue
 			}
 			if certificate, err := x509.ParseCertificate(block.Bytes); err == nil {
@@ -149,11 +153,24 @@ func NewCertificatesProblem(etcd *druidv1alpha1.Etcd, o Observation, now time.Ti
 }
 
 // CertificatesPreflight refuses to stop a healthy member whose next pod could not serve with the certificates of the user that it mounts. The
-// rotation of the CAs ensures that issued certificates verify.
-func CertificatesPreflight(etcd *druidv1alpha1.Etcd, o Observation, now time.Time) Preflight {
+// rotation of the CAs ensures that issued certificates verify. It refuses a pod as well that would not reach another running member. replaced is the
+// name of the pod that stops. Empty: a member is added.
+func CertificatesPreflight(etcd *druidv1alpha1.Etcd, o Observation, replaced string, now time.Time) Preflight {
+	named := TLSOf(etcd).Names()
 	for _, use := range o.StatefulSet.TLS.CertificateUses(etcd) {
+		if !slices.Contains(named, use.Secret) {
+			use.Names = nil // until the last stage of a change to another CA, and before members with new names are added
+		}
 		isIssued := slices.ContainsFunc(o.Issued, func(s IssuedSecret) bool { return s.Name == use.Secret })
 		if problem := o.certificateProblem(use, now); problem != "" && !isIssued {
+			return Preflight{Refusal: problem}
+		}
+	}
+	for _, pod := range o.Pods {
+		if pod.Name == replaced || !pod.IsRunning() {
+			continue
+		}
+		if problem := o.peerProblem(etcd, pod, o.StatefulSet.TLS); problem != "" {
 			return Preflight{Refusal: problem}
 		}
 	}
@@ -193,10 +210,9 @@ func (o Observation) certificateProblem(use CertificateUse, now time.Time) strin
 	return ""
 }
 
-// chainProblem returns the cause and the remedy. Empty: the certificate verifies.
-func chainProblem(presented, bundle []Certificate, use CertificateUse, now time.Time) string {
-	chain := bestChain(presented, bundle, x509.ExtKeyUsageAny)
-	if len(chain) == 0 {
+// issuerProblem returns why no chain verifies a certificate for its usages at any time, with the remedy. Empty: one does.
+func issuerProblem(presented, bundle []Certificate, use CertificateUse) string {
+	if len(bestChain(presented, bundle, x509.ExtKeyUsageAny)) == 0 {
 		leaf, err := x509.ParseCertificate(presented[0].DER)
 		if err != nil {
 			return "it cannot be parsed: " + err.Error()
@@ -209,6 +225,16 @@ func chainProblem(presented, bundle []Certificate, use CertificateUse, now time.
 			return fmt.Sprintf("it has no extended key usage %s: replace it by one with this usage", usageNames[usage])
 		}
 	}
+
+	return ""
+}
+
+// chainProblem returns the cause and the remedy. Empty: the certificate verifies.
+func chainProblem(presented, bundle []Certificate, use CertificateUse, now time.Time) string {
+	if problem := issuerProblem(presented, bundle, use); problem != "" {
+		return problem
+	}
+	chain := bestChain(presented, bundle, x509.ExtKeyUsageAny)
 	for _, name := range use.Names {
 		if chain[0].VerifyHostname(name) != nil {
 			return fmt.Sprintf("it is not valid for the name %s: replace it by one with this name", name)
@@ -323,8 +349,8 @@ func (o Observation) caKeyOf(name string) string {
 			return use.Keys[0]
 		}
 	}
-	if accepted := o.State.Accepted; accepted != nil && accepted.CADataKeys[name] != "" {
-		return accepted.CADataKeys[name]
+	if key := o.recordedCAKey(name); key != "" {
+		return key
 	}
 	for _, key := range usualCAKeys {
 		if slices.Contains(secret.Keys, key) {
@@ -333,6 +359,42 @@ func (o Observation) caKeyOf(name string) string {
 	}
 
 	return ""
+}
+
+// recordedCAKey is the key of the CA bundle in a Secret according to the last accepted generation. Empty: it is not recorded.
+func (o Observation) recordedCAKey(name string) string {
+	accepted := o.State.Accepted
+	if accepted == nil {
+		return ""
+	}
+	if accepted.Spec != nil {
+		for _, ref := range helper.CAReferences(&druidv1alpha1.Etcd{Spec: *accepted.Spec}) {
+			if ref.Name == name && ptr.Deref(ref.DataKey, "") != "" {
+				return *ref.DataKey
+			}
+		}
+	}
+
+	return accepted.CADataKeys[name]
+}
+
+// MountedCAKeys returns the recorded keys of the CA bundles in mounted Secrets, by the names of the Secrets. Nil: none is recorded.
+func MountedCAKeys(o Observation) map[string]string {
+	var keys map[string]string
+	for _, mounted := range o.mountedTLS() {
+		for _, name := range []string{mounted.ClientCA, mounted.PeerCA, mounted.BackupCA} {
+			key := o.recordedCAKey(name)
+			if name == "" || key == "" {
+				continue
+			}
+			if keys == nil {
+				keys = map[string]string{}
+			}
+			keys[name] = key
+		}
+	}
+
+	return keys
 }
 
 // usualCAKeys are the keys of CA bundles whose reference names none, in the order of precedence.

@@ -7,6 +7,7 @@ package observer
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -59,7 +60,8 @@ func (o *Observer) ClientTLS(ctx context.Context, etcd *druidv1alpha1.Etcd, secr
 	return etcdclient.TLS{CA: bundle, Certificate: client.Data[corev1.TLSCertKey], Key: client.Data[corev1.TLSPrivateKeyKey]}, nil
 }
 
-// bundleOf returns the CA certificates in a Secret: under the key that the spec names for it, else the usual ones.
+// bundleOf returns the CA certificates in a Secret: under the key that the spec names for it, else the usual ones. Pods may still mount a Secret to
+// which an earlier spec had a reference with another key. Without these keys, it returns all certificates except those of the key tls.crt.
 func (r *reader) bundleOf(secret *corev1.Secret) ([]byte, error) {
 	keys := []string{"bundle.crt", "ca.crt"}
 	for _, tls := range []*druidv1alpha1.TLSConfig{helper.ClientTLS(r.etcd), helper.BackupTLS(r.etcd)} {
@@ -71,6 +73,11 @@ func (r *reader) bundleOf(secret *corev1.Secret) ([]byte, error) {
 		if bundle := secret.Data[key]; len(bundle) > 0 {
 			return bundle, nil
 		}
+	}
+
+	others := slices.DeleteFunc(etcdcluster.CertificatesIn(secret.Data), func(c etcdcluster.Certificate) bool { return c.Key == corev1.TLSCertKey })
+	if len(others) > 0 {
+		return etcdcluster.EncodeBundle(others), nil
 	}
 
 	return nil, fmt.Errorf("secret %s has none of the keys %v", secret.Name, keys)

@@ -290,7 +290,7 @@ func (s *scenario) checkRegistered(manifest simulator.Manifest) {
 		}
 	}
 	applied := s.Applied()
-	isSame := applied == nil || manifest.TLS == applied.TLS && manifest.PeerPort == applied.PeerPort
+	isSame := applied == nil || (manifest.TLS.Peer == "") == (applied.TLS.Peer == "") && manifest.PeerPort == applied.PeerPort
 	if isSame || manifest.Replicas == 0 || len(s.Members) < 2 || !etcdcluster.IsQuorate(ready, len(s.Members)) || s.HasRunForeignData {
 		return
 	}

@@ -256,6 +256,16 @@ var _ = Describe("Traces of multiple members", func() {
 		s.expectGolden("three-peer-tls-on-and-off")
 	})
 
+	It("changes to another CA for peers in three stages, and never leaves a member alone", func() {
+		s := created(3, withPeerTLS)
+		s.Objects.Secrets = peerSecrets()
+		s.inject("spec.etcd.peerUrlTls names another CA and its certificate", func() { nameCA(s.Etcd, "other") })
+		s.run()
+		s.expectDone()
+		Expect(s.steps).To(HaveKeyWithValue("EvictPod", 9))
+		s.expectGolden("three-ca-changed")
+	})
+
 	It("changes the peer URLs of all members, one after the other", func() {
 		s := created(3)
 		s.StrictPorts = true

@@ -6,11 +6,13 @@ package planner_test
 
 import (
 	"fmt"
+	"maps"
 	"math/rand"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -22,6 +24,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/simulator"
+	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
 // simulate runs simulations, or as many as SIMULATIONS requests, or only SIMULATION. It returns how many ran and their steps by kind. Without a request
@@ -93,6 +96,46 @@ var _ = Describe("Random differences", func() {
 	})
 })
 
+var _ = Describe("Random changes of the CA for peers", func() {
+	It("keep the quorum, and converge", func() {
+		simulations, steps := simulate(50, newRandomCAChange)
+		Expect(simulations < 50 || steps["EvictPod"] > 6*simulations).To(BeTrue(), "%d times EvictPod", steps["EvictPod"])
+	})
+})
+
+// newRandomCAChange returns a simulation of a multi-member cluster whose spec names other CAs for peers.
+func newRandomCAChange(number int64) *randomScenario {
+	s := newRandom(number)
+	s.Etcd.Spec.Replicas = []int32{3, 3, 5}[number%3]
+	withPeerTLS(s.Etcd)
+	s.Objects.Secrets = peerSecrets()
+	s.changesCA = true
+
+	return s
+}
+
+// peerSecrets are the Secrets of withPeerTLS, and two others with other CAs.
+var peerSecrets = sync.OnceValue(func() []etcdcluster.Secret {
+	var secrets []etcdcluster.Secret
+	for _, prefix := range []string{"peer", "other", "third"} {
+		authority, always := fixture.NewAuthority(prefix, fixture.Validity{}), fixture.Validity{}
+		for name, data := range map[string]map[string][]byte{"ca": {"ca.crt": authority.PEM()}, "server": authority.Leaf(always, "*.main-peer.demo.svc")} {
+			secrets = append(secrets, etcdcluster.Secret{
+				Name: prefix + "-" + name, Exists: true, Keys: slices.Sorted(maps.Keys(data)), Certificates: etcdcluster.CertificatesIn(data),
+			})
+		}
+	}
+
+	return secrets
+})
+
+// nameCA names another CA for peers, and its certificate.
+func nameCA(etcd *druidv1alpha1.Etcd, prefix string) {
+	withPeerTLS(etcd)
+	tls := &etcd.Spec.Etcd.PeerUrlTLS.TLSConfig
+	tls.TLSCASecretRef.Name, tls.ServerTLSSecretRef.Name = prefix+"-ca", prefix+"-server"
+}
+
 // newRandomDifferences returns a simulation of a multi-member cluster whose members get different data. In some of them, volumes are replaced too.
 func newRandomDifferences(number int64) *randomScenario {
 	s := newRandom(number)
@@ -152,6 +195,8 @@ type randomScenario struct {
 	replacesVolumes bool
 	// differs is true if the data of members changes.
 	differs bool
+	// changesCA is true if the CA for peers changes.
+	changesCA bool
 }
 
 func newRandom(number int64) *randomScenario {
@@ -334,6 +379,9 @@ func (s *randomScenario) fault() {
 	}
 	if s.joins {
 		faults = append(faults, s.joinedMembersChange, s.joinedMembersChange, s.existingMemberStops)
+	}
+	if s.changesCA {
+		faults = append(faults, s.caChanges, s.caChanges, s.caChanges, s.caChanges, s.caChanges, s.caChanges)
 	}
 	if s.differs {
 		faults = append(faults, s.dataChanges, s.dataChanges, s.dataChanges, s.dataChanges)
@@ -812,6 +860,16 @@ func (s *randomScenario) peersChange() string {
 	withoutPeerTLS(s.Etcd)
 
 	return "peer TLS is switched off"
+}
+
+func (s *randomScenario) caChanges() string {
+	if s.Etcd.Spec.Etcd.PeerUrlTLS == nil {
+		return ""
+	}
+	prefix := []string{"peer", "other", "third"}[s.random.Intn(3)]
+	nameCA(s.Etcd, prefix)
+
+	return "peers get the CA " + prefix
 }
 
 func (s *randomScenario) reconciliationIsSuspended() string {

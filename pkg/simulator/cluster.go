@@ -116,6 +116,8 @@ type Cluster struct {
 	recovering plan.RecoverData
 	// isCompacted is true if the history of full databases was removed.
 	isCompacted bool
+	// trusted caches whether members with two sets of Secrets verify each other.
+	trusted map[[2]etcdcluster.MountedTLS]bool
 	// statuses are the endpoint statuses of a real cluster, by member ID. They hold what the simulation does not change.
 	statuses map[uint64]etcdcluster.EndpointStatus
 }
@@ -163,7 +165,7 @@ func New(etcd *druidv1alpha1.Etcd, now time.Time) *Cluster {
 func empty(etcd *druidv1alpha1.Etcd, now time.Time) *Cluster {
 	return &Cluster{
 		Etcd: etcd, now: now, Data: history.New(), Volumes: map[string]*Volume{}, processes: map[types.UID]*Process{}, brokenImages: map[string]bool{}, brokenClasses: map[string]bool{},
-		refusedAt: map[types.UID]time.Time{}, statuses: map[uint64]etcdcluster.EndpointStatus{},
+		refusedAt: map[types.UID]time.Time{}, statuses: map[uint64]etcdcluster.EndpointStatus{}, trusted: map[[2]etcdcluster.MountedTLS]bool{},
 	}
 }
 

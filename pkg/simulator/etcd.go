@@ -138,7 +138,7 @@ func (c *Cluster) areConnected(a, b *Member) bool {
 	return a == b || c.canDial(a, b) || c.canDial(b, a)
 }
 
-// canDial is true with an https URL if both pods have peer certificates, and with an http URL if the dialed pod has none.
+// canDial is true with an https URL if both pods have peer certificates and verify them. With an http URL, it is true if the dialed pod has none.
 func (c *Cluster) canDial(from, to *Member) bool {
 	source, target := c.Objects.PodFor(from.Ordinal), c.Objects.PodFor(to.Ordinal)
 	if source == nil || target == nil {
@@ -148,7 +148,7 @@ func (c *Cluster) canDial(from, to *Member) bool {
 		return false
 	}
 	if strings.HasPrefix(to.PeerURLs[0], "https:") {
-		return source.PeerTLS && target.PeerTLS
+		return source.PeerTLS && target.PeerTLS && c.arePeersTrusted(source.TLS, target.TLS)
 	}
 
 	return !target.PeerTLS

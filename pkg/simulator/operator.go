@@ -50,8 +50,10 @@ type Operator struct {
 	// WithoutCare is true if the care controller records no evidence and compares no data, for example because its reconciliations take long.
 	WithoutCare bool
 
-	// first are the Secrets that the cluster mounts at the start, and firstRotation the rotation that is recorded then.
+	// first are the issued Secrets that the cluster mounts at the start. firstModes are the TLS modes, and firstRotation is the rotation that is
+	// recorded then.
 	first         secrets.Names
+	firstModes    state.TLSModes
 	firstRotation state.Rotation
 }
 
@@ -59,7 +61,13 @@ type Operator struct {
 func NewOperator(c *Cluster, config target.Config) *Operator {
 	o := &Operator{Cluster: c, Config: config}
 	mounted := c.Objects.StatefulSet.TLS
-	o.first = secrets.Names{ClientCA: mounted.ClientCA, Server: mounted.Server, Client: mounted.Client, PeerCA: mounted.PeerCA, Peer: mounted.Peer}
+	o.firstModes = secrets.RunningModes(c.Etcd.Name, c.Objects.State.TLS, c.Objects.StatefulSet.Exists, mounted.ClientCA, mounted.PeerCA)
+	if o.firstModes.Client != state.ModeUserProvided {
+		o.first.ClientCA, o.first.Server, o.first.Client = mounted.ClientCA, mounted.Server, mounted.Client
+	}
+	if o.firstModes.Peer != state.ModeUserProvided {
+		o.first.PeerCA, o.first.Peer = mounted.PeerCA, mounted.Peer
+	}
 	if recorded := c.Objects.State.Rotation; recorded != nil {
 		o.firstRotation = *recorded
 	}
@@ -146,7 +154,10 @@ func (o *Operator) Certificates(_ context.Context, run *engine.Run) (secrets.Nam
 		return secrets.Names{}, o.setRotation(t.Rotation)
 	}
 
-	return o.secretNames(t), nil
+	names := o.secretNames(t)
+	o.issueFor(&run.Observation, names)
+
+	return names, nil
 }
 
 // Complete implements engine.Executor.
@@ -250,6 +261,9 @@ func (o *Operator) Apply(_ context.Context, run *engine.Run) (engine.Applied, er
 		}
 	}
 	o.Cluster.CreateMemberLeases()
+	for _, bundle := range run.Target.CAChange.Bundles {
+		o.addSecret(&run.Observation, bundle.Name, etcdcluster.CertificatesIn(map[string][]byte{etcdcluster.BundleKey: bundle.PEM})...)
+	}
 	if o.Cluster.Apply(manifest, next) {
 		return engine.Applied{Changed: true}, plan.Waiting(engine.FallbackResync, "Waiting for ManagedResource %s to be applied", o.Cluster.Objects.ManagedResource.Name)
 	}
@@ -316,7 +330,7 @@ func ManifestOf(t *target.Target, rendered engine.Rendered) Manifest {
 	manifest := Manifest{
 		Rendering: rendered.Rendering, Revision: hex.EncodeToString(sum[:]), Replicas: rendered.Plan.Replicas, ClusterSize: rendered.Plan.ClusterSize, Advertised: AdvertisedIn(rendered.Plan), HasPreStopHook: cmp.Or(rendered.Plan.PodSize, rendered.Plan.ClusterSize) > 1,
 		PeerPort: helper.PeerPort(t.Etcd), Store: etcdcluster.StoreFingerprint(template.Spec), EtcdVersion: rendered.Plan.EtcdVersion,
-		CertificatesChecksum: t.RenewedCertificates(), ServiceMember: rendered.Plan.ServiceMember(), ExcludesPods: rendered.Plan.ExcludesPods,
+		TLS: etcdcluster.TLSOf(t.Etcd), CertificatesChecksum: t.RenewedCertificates(), ServiceMember: rendered.Plan.ServiceMember(), ExcludesPods: rendered.Plan.ExcludesPods,
 	}
 	if existing := rendered.Values.Bootstrap; existing != nil {
 		manifest.ClusterSize += int32(len(existing.Members)) // #nosec G115 -- a few members
@@ -325,12 +339,6 @@ func ManifestOf(t *target.Target, rendered engine.Rendered) Manifest {
 		if container.Name == etcdcluster.ContainerEtcd {
 			manifest.Image = container.Image
 		}
-	}
-	if tls := helper.ClientTLS(t.Etcd); tls != nil {
-		manifest.TLS.ClientCA, manifest.TLS.Server, manifest.TLS.Client = tls.TLSCASecretRef.Name, tls.ServerTLSSecretRef.Name, tls.ClientTLSSecretRef.Name
-	}
-	if tls := helper.PeerTLS(t.Etcd); tls != nil {
-		manifest.TLS.PeerCA, manifest.TLS.Peer = tls.TLSCASecretRef.Name, tls.ServerTLSSecretRef.Name
 	}
 
 	return manifest

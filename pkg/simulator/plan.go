@@ -185,7 +185,7 @@ func render(in Input, etcd *druidv1alpha1.Etcd, p plan.Plan, setCertificates fun
 		return nil, engine.Rendered{}, err
 	}
 	t.Rotation = ptr.Deref(o.State.Rotation, state.Rotation{})
-	t.SetSecrets(NewOperator(&Cluster{Objects: o}, in.Config).secretNames(t))
+	t.SetSecrets(NewOperator(&Cluster{Etcd: etcd, Objects: o}, in.Config).secretNames(t))
 	setCertificates(t)
 	rendered, err := engine.Render(*t, p, o)
 	rendered.Plan = p

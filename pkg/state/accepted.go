@@ -22,7 +22,8 @@ type Accepted struct {
 	Generation int64 `json:"generation"`
 	// Defaults of the operator that accepted it.
 	Defaults Defaults `json:"defaults"`
-	// CADataKeys are the keys of CA bundles that were found in Secrets whose reference names none, by the names of these Secrets.
+	// CADataKeys are the keys of CA bundles that were found in Secrets whose reference names none, by the names of these Secrets. They include the
+	// keys of Secrets that pods still mounted, and to which the spec had no reference any more.
 	CADataKeys map[string]string `json:"caDataKeys,omitempty"`
 	// Delayed is true if the generation was accepted with earlier defaults, because the limits of the rollout did not allow newer ones.
 	Delayed bool `json:"delayed,omitempty"`

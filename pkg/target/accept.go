@@ -184,21 +184,13 @@ func validateVersion(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, accept
 		version, etcdversion.V35))}
 }
 
-// caDataKeys returns the keys under which the CA Secrets of the spec hold the bundle, where the spec does not name a key.
+// caDataKeys returns the keys under which the CA Secrets of the spec hold the bundle, where the spec does not name a key. It returns the keys of Secrets
+// as well that pods still mount and the spec does not name any more.
 func caDataKeys(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) map[string]string {
-	var refs []druidv1alpha1.SecretReference
-	if tls := helper.ClientTLS(etcd); tls != nil {
-		refs = append(refs, tls.TLSCASecretRef)
-	}
-	if tls := helper.PeerTLS(etcd); tls != nil {
-		refs = append(refs, tls.TLSCASecretRef)
-	}
-	if tls := helper.BackupTLS(etcd); tls != nil {
-		refs = append(refs, tls.TLSCASecretRef)
-	}
-
 	keys := map[string]string{}
-	for _, ref := range refs {
+	maps.Copy(keys, etcdcluster.MountedCAKeys(o))
+	for _, ref := range helper.CAReferences(etcd) {
+		delete(keys, ref.Name)
 		if ref.DataKey == nil || *ref.DataKey == "" {
 			keys[ref.Name] = etcdcluster.CAKey(ref, o)
 		}

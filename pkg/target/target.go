@@ -78,7 +78,7 @@ type Target struct {
 	// Canonical is Stored with deprecated fields mapped to current ones, as far as they can be mapped. It is never changed.
 	Canonical *druidv1alpha1.Etcd
 	// Etcd is what is planned for and rendered. It is Canonical with the peer port that the members must keep, and, after SetSecrets,
-	// with the Secrets that the operator provides.
+	// with the Secrets that the operator provides. After ResolveCAChange, it has the Secrets of the current stage.
 	Etcd *druidv1alpha1.Etcd
 	// DefaultUpdateStrategy is what the ManagedResource records of Config.UpdateStrategy. Empty: Restart, or SetUpdateStrategy was not called.
 	DefaultUpdateStrategy druidv1alpha1.UpdateStrategy
@@ -98,6 +98,8 @@ type Target struct {
 	Rotation state.Rotation
 	// Secrets are the names of the Secrets that the operator provides for the pods. Zero: none, or not provided yet.
 	Secrets secrets.Names
+	// CAChange is the change to CAs or certificates that not all pods verify. Zero before SetSecrets, and if there is none.
+	CAChange CAChange
 	// Certificates are the checksums of the certificates of the user. Nil before ResolveCertificates, if the user provides none, and if one of them
 	// was always missing.
 	Certificates *state.Certificates

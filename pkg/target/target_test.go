@@ -604,6 +604,7 @@ var _ = Describe("ResolveCertificates", func() {
 		t, o = target.ForNewest(fixture.Etcd(fixture.WithTLS())), running()
 		t.Etcd.Spec.Etcd.ClientUrlTLS.TLSCASecretRef.DataKey = nil
 		t.Accepted = &state.Accepted{CADataKeys: map[string]string{"client-ca": "bundle.crt"}}
+		o.StatefulSet.TLS = etcdcluster.TLSOf(t.Etcd)
 		o.Secrets = []etcdcluster.Secret{{Name: "other", Exists: true, CertificateChecksums: map[string]string{"tls.crt": first}}}
 		data := fixture.Certificates(t.Etcd.Name, t.Etcd.Namespace)
 		for _, use := range helper.TLSSecrets(t.Etcd) {
@@ -683,6 +684,23 @@ var _ = Describe("ResolveCertificates", func() {
 
 		o.Secrets[3].Certificates[0].NotBefore = now.Add(time.Hour)
 		Expect(t.ResolveCertificates(o, now)).To(BeZero(), "the certificate is not valid yet")
+	})
+
+	It("records other Secrets without a restart of their own, even if they are new", func() {
+		o.StatefulSet.TLS.Server = "earlier"
+		change("client-server", "tls.crt")
+		o.Secrets[3].Certificates[0].NotBefore = now.Add(-20 * time.Second)
+		o.State.Accepted.Certificates = &state.Certificates{First: checksum, Renewed: second}
+		Expect(t.ResolveCertificates(o, now)).To(BeZero())
+		Expect(t.Certificates).To(And(HaveField("First", Not(Equal(checksum))), HaveField("Renewed", BeEmpty())))
+	})
+
+	It("records nothing before the last stage of a change to another CA", func() {
+		o.StatefulSet.TLS.Server = "earlier"
+		change("client-server", "tls.crt")
+		t.CAChange.IsPartial = true
+		Expect(t.ResolveCertificates(o, now)).To(BeZero())
+		Expect(t.Certificates).To(Equal(&state.Certificates{First: checksum}))
 	})
 
 	It("returns to the first certificates", func() {

@@ -71,6 +71,9 @@ const renewalPause = time.Minute
 // rolled out, or 0.
 func (t *Target) ResolveCertificates(o etcdcluster.Observation, now time.Time) time.Duration {
 	t.KeepCertificates(o)
+	if t.CAChange.IsPartial {
+		return 0 // the next stage restarts all members
+	}
 	recorded, uses := t.Certificates, t.userCertificates()
 	if len(uses) == 0 {
 		t.Certificates = nil
@@ -81,6 +84,8 @@ func (t *Target) ResolveCertificates(o etcdcluster.Observation, now time.Time) t
 	switch {
 	case checksum == "":
 		return 0
+	case o.StatefulSet.Exists && o.StatefulSet.TLS != etcdcluster.TLSOf(t.Etcd):
+		t.Certificates = &state.Certificates{First: checksum} // other Secrets restart the members
 	case recorded == nil && slices.ContainsFunc(o.Pods, func(pod etcdcluster.Pod) bool { return pod.CertificatesChecksum != "" }):
 		t.Certificates = &state.Certificates{Renewed: checksum} // the record was lost, and the template must keep the annotation
 	case recorded == nil || recorded.First == checksum:

@@ -17,6 +17,7 @@ import (
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/calls"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/engine"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/secrets"
 )
@@ -106,7 +107,23 @@ func (r *execution) generate(ctx context.Context, run *engine.Run) (secrets.Name
 	if t.ContinuesRotation(run.Observation, r.Clock.Now()) {
 		run.RequeueWithin(stagePeriod) // this reconciliation has to record first that none is under way
 	}
+	i.addTo(&run.Observation, t.Etcd.Name)
 	return i.mounted(t.Etcd.Name), nil
+}
+
+// addTo adds the Secrets that pods mount to an observation.
+func (i *issued) addTo(o *etcdcluster.Observation, etcdName string) {
+	configs := secrets.ConfigNamesFor(etcdName)
+	for _, config := range []string{configs.ClientCA, configs.PeerCA} {
+		if bundle, found := i.manager.Get(config, secretsmanager.Bundle); found && i.secrets[config] != nil {
+			o.AddSecret(bundle.Name, bundle.Data)
+		}
+	}
+	for _, config := range []string{configs.Server, configs.Client, configs.Peer} {
+		if secret := i.secrets[config]; secret != nil {
+			o.AddSecret(secret.Name, secret.Data)
+		}
+	}
 }
 
 // beginRotation records the rotation that begins.

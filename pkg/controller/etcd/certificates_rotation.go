@@ -33,6 +33,9 @@ const (
 
 // Complete implements engine.Executor. It runs once every member runs the rendering.
 func (r *execution) Complete(ctx context.Context, run *engine.Run) error {
+	if err := r.deleteBundles(ctx, r.cached(), run.Target.Stored, run.Observation.MountedSecrets()); err != nil {
+		return plan.Failed(druidv1alpha1.ErrorCodeDeleteSecrets, err)
+	}
 	rotation := run.Target.Rotation
 	if r.issuedFor(run).manager == nil {
 		return nil

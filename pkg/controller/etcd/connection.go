@@ -46,7 +46,7 @@ func (r *execution) ensureConnection(ctx context.Context, run *engine.Run) error
 	port := cmp.Or(run.Observation.ActiveClientPort(), helper.ClientPort(run.Target.Etcd))
 	connection := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: run.Target.Etcd.Namespace, Name: secrets.ConnectionName(run.Target.Etcd)}}
 	_, err := controllerutil.CreateOrPatch(ctx, r.Client, connection, func() error {
-		if connection.ResourceVersion != "" && !isConnectionOf(connection, run.Target.Stored) {
+		if connection.ResourceVersion != "" && !isSecretOf(connection, run.Target.Stored, druidv1alpha1.ComponentNameConnection) {
 			return target.RefuseForeign(druidv1alpha1.ErrorCodeSyncSecrets, run.Target.Stored, "Secret "+connection.Name)
 		}
 		connection.Labels = helper.DefaultLabels(run.Target.Etcd)
@@ -67,9 +67,9 @@ func (r *execution) ensureConnection(ctx context.Context, run *engine.Run) error
 	return nil
 }
 
-// isConnectionOf is true for a Secret that was written for the Etcd, or for an earlier one of its name.
-func isConnectionOf(secret metav1.Object, etcd *druidv1alpha1.Etcd) bool {
-	return secret.GetLabels()[druidv1alpha1.LabelComponentKey] == druidv1alpha1.ComponentNameConnection && helper.IsManagedFor(secret, etcd)
+// isSecretOf is true for a Secret with the component that was written for the Etcd, or for an earlier one of its name.
+func isSecretOf(secret metav1.Object, etcd *druidv1alpha1.Etcd, component string) bool {
+	return secret.GetLabels()[druidv1alpha1.LabelComponentKey] == component && helper.IsManagedFor(secret, etcd)
 }
 
 // deleteConnection deletes the Secret with which applications connect, and nothing else of that name.
@@ -81,15 +81,18 @@ func (r *Reconciler) deleteConnection(ctx context.Context, etcd *druidv1alpha1.E
 		}
 		return fmt.Errorf("reading Secret %s: %w", secrets.ConnectionName(etcd), err)
 	}
-	if !isConnectionOf(connection, etcd) {
+	if !isSecretOf(connection, etcd, druidv1alpha1.ComponentNameConnection) {
 		return nil
 	}
 	return r.deleteObject(ctx, connection)
 }
 
-// deleteIssued deletes the Secrets that were issued for an Etcd, and the one with which applications connect.
+// deleteIssued deletes the Secrets that were issued for an Etcd, the one with which applications connect, and those with combined CA bundles.
 func (r *Reconciler) deleteIssued(ctx context.Context, etcd *druidv1alpha1.Etcd) error {
 	if err := r.deleteConnection(ctx, etcd); err != nil {
+		return plan.Failed(druidv1alpha1.ErrorCodeDeleteSecrets, err)
+	}
+	if err := r.deleteBundles(ctx, r.Reader, etcd, nil); err != nil {
 		return plan.Failed(druidv1alpha1.ErrorCodeDeleteSecrets, err)
 	}
 	list := &metav1.PartialObjectMetadataList{}

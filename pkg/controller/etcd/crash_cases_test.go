@@ -85,6 +85,10 @@ var _ = Describe("An operator that is killed at any of its writes", func() {
 			crashCase{given: append(three[:1:1], refuse), when: yearsPass, then: hasNewCertificates}),
 		Entry("while the user renews a certificate of three members in place",
 			crashCase{given: []func(*kube.Cluster){withUserCertificates(3)}, when: renewInPlace("second"), then: succeeded(3, 7)}),
+		Entry("while three members change from issued certificates to those of the user", crashCase{given: three, when: useOther, then: succeeded(3, 13)}),
+		Entry("while three members change to another CA of the user", crashCase{given: []func(*kube.Cluster){withUserCertificates(3)}, when: useOther, then: succeeded(3, 13)}),
+		Entry("while three members change from certificates of the user to issued ones", crashCase{given: []func(*kube.Cluster){withUserCertificates(3)}, when: update(useIssued), then: succeeded(3, 13)}),
+		Entry("while a single member changes to another CA of the user", crashCase{given: []func(*kube.Cluster){withUserCertificates(1)}, when: useOther, then: succeeded(1, 2)}),
 		Entry("while it deletes a cluster and keeps its volumes", crashCase{given: three, when: deleteEtcd, then: isGone}),
 		Entry("while it deletes a cluster and its volumes", crashCase{given: []func(*kube.Cluster){create(3, deletingAll)}, when: deleteEtcd, then: isGone}),
 	)

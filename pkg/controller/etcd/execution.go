@@ -173,7 +173,7 @@ func (r *Reconciler) currentManagedResource(ctx context.Context, etcd *druidv1al
 	return mr, nil
 }
 
-// write writes Leases and ManagedResource. It tries a new payload by a dry run before. gardener-resource-manager must apply a new payload
+// write writes Leases, combined CA bundles and ManagedResource. It tries a new payload by a dry run before. gardener-resource-manager must apply a new payload
 // before the reconciliation continues: write then returns true, and an error that states what is awaited.
 func (r *execution) write(ctx context.Context, run *engine.Run, desired desiredResource) (bool, error) {
 	etcd := run.Target.Etcd
@@ -195,7 +195,7 @@ func (r *execution) write(ctx context.Context, run *engine.Run, desired desiredR
 	if err := r.releasePods(ctx, run); err != nil {
 		return false, plan.Failed(druidv1alpha1.ErrorCodeSyncStatefulSet, err)
 	}
-	if err := r.writeLeases(ctx, run); err != nil {
+	if err := r.writeDirectly(ctx, run); err != nil {
 		return false, err
 	}
 	written, err := r.ensureManagedResource(ctx, run, desired)
@@ -277,6 +277,14 @@ func (r *execution) releasePods(ctx context.Context, run *engine.Run) error {
 		return fmt.Errorf("removing the finalizer of StatefulSet %s: %w", observed.Name, err)
 	}
 	return nil
+}
+
+// writeDirectly writes the objects that gardener-resource-manager does not apply.
+func (r *execution) writeDirectly(ctx context.Context, run *engine.Run) error {
+	if err := r.writeLeases(ctx, run); err != nil {
+		return err
+	}
+	return plan.Failed(druidv1alpha1.ErrorCodeSyncSecrets, r.ensureBundles(ctx, run))
 }
 
 func (r *execution) writeLeases(ctx context.Context, run *engine.Run) error {

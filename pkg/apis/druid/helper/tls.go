@@ -41,6 +41,22 @@ func BackupTLS(etcd *druidv1alpha1.Etcd) *druidv1alpha1.TLSConfig {
 	return ClientTLS(etcd)
 }
 
+// CAReferences are the references to CA bundles of the effective TLS configuration, each as often as it is used.
+func CAReferences(etcd *druidv1alpha1.Etcd) []druidv1alpha1.SecretReference {
+	var refs []druidv1alpha1.SecretReference
+	if tls := ClientTLS(etcd); tls != nil {
+		refs = append(refs, tls.TLSCASecretRef)
+	}
+	if tls := PeerTLS(etcd); tls != nil {
+		refs = append(refs, tls.TLSCASecretRef)
+	}
+	if tls := BackupTLS(etcd); tls != nil {
+		refs = append(refs, tls.TLSCASecretRef)
+	}
+
+	return refs
+}
+
 func isTLSSwitchedOff(etcd *druidv1alpha1.Etcd) bool {
 	enableTLS := etcd.Spec.Etcd.EnableTLS
 

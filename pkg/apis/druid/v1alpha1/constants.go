@@ -39,6 +39,8 @@ const (
 	ComponentNameRecoveryJob            = "etcd-recovery-job"
 	ComponentNameBackupInspectionJob    = "etcd-backup-inspection-job"
 	ComponentNameConnection             = "etcd-connection"
+	// ComponentNameCABundle is of Secrets with the CAs that members trust during a change to another CA.
+	ComponentNameCABundle = "etcd-ca-bundle"
 	// ComponentNameOpsTask is of EtcdOpsTasks that the operator itself makes.
 	ComponentNameOpsTask = "etcd-ops-task"
 )
