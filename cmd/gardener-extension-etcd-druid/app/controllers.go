@@ -165,6 +165,7 @@ func (o *Options) addCompaction(ctx context.Context, mgr manager.Manager) error 
 	options := compaction.AddOptions{
 		Config:   compaction.ConfigFor(o.Config.Controllers.Compaction),
 		Observer: shared,
+		Versions: o.versions,
 	}
 	options.Config.LocalStoreRoots = localStoreRoots(o.Config.LocalStore, shared.Gardener)
 	o.compaction.Completed().Apply(&options.Controller)

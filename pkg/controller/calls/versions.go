@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/util/retry"
+	"k8s.io/utils/keymutex"
 	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -19,19 +20,32 @@ import (
 // knownVersions is the number of Etcds whose versions are known, of some kilobytes each. The caches have the versions of others again.
 const knownVersions = 1000
 
+// writeLocks is the number of locks for concurrent writes. Two Etcds may share a lock.
+const writeLocks = 1000
+
 // EtcdVersions write Etcds for the controllers of one process. Each controller reads an Etcd from the cache, and patches it seconds later. Without
 // EtcdVersions, its patch would conflict with each patch of another controller in between. They are safe for concurrent use. Nil: no version is known.
 type EtcdVersions struct {
 	latest *lru.Cache
+	// writing locks an Etcd while it is written. Of two concurrent patches of the same version, one would conflict.
+	writing keymutex.KeyMutex
 }
 
 // NewEtcdVersions returns EtcdVersions that know no version.
-func NewEtcdVersions() *EtcdVersions { return &EtcdVersions{latest: lru.New(knownVersions)} }
+func NewEtcdVersions() *EtcdVersions {
+	return &EtcdVersions{latest: lru.New(knownVersions), writing: keymutex.NewHashed(writeLocks)}
+}
 
 // Write replaces etcd by the latest known version, and calls write, which writes etcd and leaves there what the API server returned. After a conflict, it
 // replaces etcd by the version of the API server, and calls write again. A version for which isOther is true replaces nothing, because the change does not
-// apply to it. Write returns the conflict then, or after five attempts. They wait for at most 50 milliseconds in total, since a worker is in use.
+// apply to it. Write returns the conflict then, or after five attempts. They wait for at most 50 milliseconds in total, since a worker is in use. Write also
+// waits for a write of the same Etcd by another controller.
 func (v *EtcdVersions) Write(ctx context.Context, reader client.Reader, etcd *druidv1alpha1.Etcd, isOther func(*druidv1alpha1.Etcd) bool, write func() error) error {
+	if v != nil {
+		key := string(etcd.UID)
+		v.writing.LockKey(key)
+		defer func() { _ = v.writing.UnlockKey(key) }() // it returns no error
+	}
 	if known := v.laterThan(etcd); known != nil && !isOther(known) {
 		known.DeepCopyInto(etcd)
 	}

@@ -28,6 +28,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/calls"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/queue"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/storejob"
 )
@@ -68,6 +69,8 @@ type AddOptions struct {
 	Config Config
 	// Observer reads everything about one Etcd.
 	Observer storejob.Observer
+	// Versions write the status of Etcds for all controllers of the process. Nil: writes of another controller cause conflicts.
+	Versions *calls.EtcdVersions
 	// Clock returns the current time. Nil: the real clock.
 	Clock clock.Clock
 }
@@ -78,6 +81,7 @@ func AddToManager(_ context.Context, mgr manager.Manager, o AddOptions) error {
 		Client:   mgr.GetClient(),
 		Reader:   mgr.GetAPIReader(),
 		Observer: o.Observer,
+		Versions: o.Versions,
 		Config:   o.Config,
 		Clock:    o.Clock,
 		Recorder: mgr.GetEventRecorder(ControllerName),

@@ -160,11 +160,19 @@ func (r *Reconciler) setCondition(ctx context.Context, etcd *druidv1alpha1.Etcd,
 	if err := r.Client.Get(ctx, client.ObjectKeyFromObject(etcd), stored); err != nil {
 		return fmt.Errorf("reading the Etcd: %w", err)
 	}
-	updated := stored.DeepCopy()
-	updated.Status.Conditions = conditions.Merge(stored.Status.Conditions, []druidv1alpha1.ConditionType{conditionType},
-		[]druidv1alpha1.Condition{{Type: conditionType, Status: status, Reason: reason, Message: message}}, r.Clock.Now())
-	if err := r.Client.Status().Patch(ctx, updated, client.MergeFromWithOptions(stored, client.MergeFromWithOptimisticLock{})); err != nil {
-		return fmt.Errorf("patching the status: %w", err)
+	isOther := func(latest *druidv1alpha1.Etcd) bool { return latest.UID != etcd.UID }
+	if err := r.Versions.Write(ctx, r.Reader, stored, isOther, func() error {
+		updated := stored.DeepCopy()
+		updated.Status.Conditions = conditions.Merge(stored.Status.Conditions, []druidv1alpha1.ConditionType{conditionType},
+			[]druidv1alpha1.Condition{{Type: conditionType, Status: status, Reason: reason, Message: message}}, r.Clock.Now())
+		if err := r.Client.Status().Patch(ctx, updated, client.MergeFromWithOptions(stored.DeepCopy(), client.MergeFromWithOptimisticLock{})); err != nil {
+			return fmt.Errorf("patching the status: %w", err)
+		}
+		updated.DeepCopyInto(stored)
+
+		return nil
+	}); err != nil {
+		return err
 	}
 	if status == druidv1alpha1.ConditionTrue {
 		r.event(etcd, corev1.EventTypeNormal, "CompactionSucceeded", "%s", message)

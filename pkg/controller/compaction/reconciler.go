@@ -20,6 +20,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/compaction"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/calls"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/storejob"
 )
 
@@ -40,6 +41,8 @@ type Reconciler struct {
 	Reader client.Reader
 	// Observer reads the values of the Job's manifest.
 	Observer storejob.Observer
+	// Versions write the status of Etcds. Nil: writes of another controller cause conflicts.
+	Versions *calls.EtcdVersions
 	// Config has the thresholds and time limits.
 	Config Config
 	// Clock returns the current time.

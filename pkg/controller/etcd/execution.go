@@ -76,7 +76,9 @@ func (r *execution) Observe(ctx context.Context, run *engine.Run) (etcdcluster.O
 // Prepare implements engine.Executor.
 func (r *execution) Prepare(ctx context.Context, run *engine.Run) error {
 	if !controllerutil.ContainsFinalizer(run.Target.Stored, druidv1alpha1.EtcdFinalizerName) {
-		if err := controllerutils.AddFinalizers(ctx, r.Client, run.Target.Stored, druidv1alpha1.EtcdFinalizerName); err != nil {
+		if err := r.onLatest(ctx, run.Target.Stored, func() error {
+			return controllerutils.AddFinalizers(ctx, r.Client, run.Target.Stored, druidv1alpha1.EtcdFinalizerName)
+		}); err != nil {
 			return fmt.Errorf("adding the finalizer: %w", err)
 		}
 	}

@@ -15,7 +15,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -124,24 +123,29 @@ func describeLoop(acts *writeguard.Acts, err error) string {
 // is there already stays as it is.
 func (r *Reconciler) reportLoop(ctx context.Context, key client.ObjectKey, description string, begins bool) error {
 	etcd := &druidv1alpha1.Etcd{}
-	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		if err := r.Reader.Get(ctx, key, etcd); err != nil {
-			return err
-		}
+	if err := r.Reader.Get(ctx, key, etcd); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	uid := etcd.UID
+	err := r.Versions.Write(ctx, r.Reader, etcd, func(latest *druidv1alpha1.Etcd) bool { return latest.UID != uid }, func() error {
 		if !begins && slices.ContainsFunc(etcd.Status.LastErrors, isLoop) {
 			return nil
 		}
-		before := etcd.DeepCopy()
-		etcd.Status.LastErrors = append(slices.DeleteFunc(etcd.Status.LastErrors, isLoop), druidv1alpha1.LastError{
+		next := etcd.DeepCopy()
+		next.Status.LastErrors = append(slices.DeleteFunc(next.Status.LastErrors, isLoop), druidv1alpha1.LastError{
 			Code: druidv1alpha1.ErrorCodeReconcileLoop, Description: description, ObservedAt: metav1.NewTime(r.Clock.Now().Truncate(time.Second)),
 		})
-		return r.Client.Status().Patch(ctx, etcd, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+		if err := r.Client.Status().Patch(ctx, next, client.MergeFromWithOptions(etcd.DeepCopy(), client.MergeFromWithOptimisticLock{})); err != nil {
+			return err
+		}
+		next.DeepCopyInto(etcd)
+
+		return nil
 	})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
 	if begins {
-		etcd.Name, etcd.Namespace = key.Name, key.Namespace
 		r.event(etcd, corev1.EventTypeWarning, "ReconcileLoop", "Backing off: %s", description)
 	}
 

@@ -86,11 +86,14 @@ func (r *Reconciler) delete(ctx context.Context, etcd *druidv1alpha1.Etcd) (reco
 	}
 
 	logf.FromContext(ctx).Info("Everything is deleted, removing the finalizer")
-	before := etcd.DeepCopy()
-	for _, finalizer := range ownFinalizers {
-		controllerutil.RemoveFinalizer(etcd, finalizer)
-	}
-	if err := r.Client.Patch(ctx, etcd, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); client.IgnoreNotFound(err) != nil {
+	if err := r.onLatest(ctx, etcd, func() error {
+		next := etcd.DeepCopy()
+		for _, finalizer := range ownFinalizers {
+			controllerutil.RemoveFinalizer(next, finalizer)
+		}
+
+		return r.Client.Patch(ctx, next, client.MergeFromWithOptions(etcd.DeepCopy(), client.MergeFromWithOptimisticLock{}))
+	}); client.IgnoreNotFound(err) != nil {
 		return reconcile.Result{}, err
 	}
 	r.Snapshots.Discard(etcd.UID)
@@ -110,13 +113,16 @@ func (r *Reconciler) reportDeletion(ctx context.Context, etcd *druidv1alpha1.Etc
 	if o.State == druidv1alpha1.LastOperationStateRequeue {
 		o.State = druidv1alpha1.LastOperationStateProcessing
 	}
-	next := etcd.DeepCopy()
-	r.setOperation(ctx, next, druidv1alpha1.LastOperationTypeDelete, o)
-	r.setConditions(&next.Status, o,
-		conditions.Find(next.Status.Conditions, druidv1alpha1.ConditionTypeAllMembersUpdated),
-		conditions.Find(next.Status.Conditions, druidv1alpha1.ConditionTypeStoreResolved),
-		conditions.Find(next.Status.Conditions, druidv1alpha1.ConditionTypeFinalSnapshotTaken))
-	if patchErr := r.patchStatus(ctx, etcd, next); client.IgnoreNotFound(patchErr) != nil {
+	if patchErr := r.onLatest(ctx, etcd, func() error {
+		next := etcd.DeepCopy()
+		r.setOperation(ctx, next, druidv1alpha1.LastOperationTypeDelete, o)
+		r.setConditions(&next.Status, o,
+			conditions.Find(next.Status.Conditions, druidv1alpha1.ConditionTypeAllMembersUpdated),
+			conditions.Find(next.Status.Conditions, druidv1alpha1.ConditionTypeStoreResolved),
+			conditions.Find(next.Status.Conditions, druidv1alpha1.ConditionTypeFinalSnapshotTaken))
+
+		return r.patchStatus(ctx, etcd, next)
+	}); client.IgnoreNotFound(patchErr) != nil {
 		return reconcile.Result{}, patchErr
 	}
 	return reconcile.Result{RequeueAfter: o.RequeueAfter}, o.Err
