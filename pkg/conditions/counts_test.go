@@ -41,8 +41,18 @@ var _ = DescribeTable("CountsFor",
 		e.Spec.Replicas, e.Spec.ExternallyManagedMemberAddresses = 1, []string{"10.0.0.1"}
 		o.Pods, o.StatefulSet = nil, etcdcluster.StatefulSet{Exists: true}
 	}, true),
+	Entry("is not ready while clients cannot use it", reported("False", "CertificatesInvalid"), false),
+	Entry("is ready while it is not known whether clients can use it", reported("Unknown", "Unknown"), true),
+	Entry("does not depend on what was observed before it hibernated", reported("False", "NotChecked"), true),
 	Entry("is not ready when it hibernates and a pod is left", func(e *druidv1alpha1.Etcd, _ *etcdcluster.Observation) { e.Spec.Replicas = 0 }, false),
 )
+
+// reported adds the condition Ready.
+func reported(status druidv1alpha1.ConditionStatus, reason string) func(*druidv1alpha1.Etcd, *etcdcluster.Observation) {
+	return func(e *druidv1alpha1.Etcd, _ *etcdcluster.Observation) {
+		e.Status.Conditions = []druidv1alpha1.Condition{{Type: "Ready", Status: status, Reason: reason}}
+	}
+}
 
 var _ = DescribeTable("CountsFor of a generation that keeps outdated pods", func(readyPods int32, expected bool) {
 	etcd := &druidv1alpha1.Etcd{}

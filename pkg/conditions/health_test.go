@@ -106,6 +106,8 @@ var _ = DescribeTable("Ready is what clients see",
 	Entry("a quorum is healthy, and a pod is ready", all(podNotReady(0), podNotReady(1)), "True Quorate", "3 of 3 members are healthy, the quorum is 2"),
 	Entry("a scale-up of a cluster that clients use", alone("main-0"), "True Quorate", "1 of 1 members are healthy, the quorum is 1"),
 	Entry("the first member of a new cluster", all(creating, alone("main-0")), "False Creating", "1 of 3 members are healthy, the quorum is 2; the others of 3 are not voting members yet"),
+	Entry("the first member of a cluster that was created hibernated, at its first wake-up", all(wakingFirst, alone("main-0")), "False Creating",
+		"1 of 3 members are healthy, the quorum is 2; the others of 3 are not voting members yet"),
 	Entry("the second voting member of a new cluster", all(creating, func(in *conditions.Input) {
 		in.Observation.Etcd.MemberList = []etcdcluster.ListedMember{{ID: 1, Name: "main-0"}, {ID: 2, Name: "main-1"}, {ID: 3, Name: "main-2", Learner: true}}
 		in.Observation.Etcd.Members[2] = etcdcluster.EndpointStatus{Ordinal: 2, Reachable: true, Learner: true}
@@ -113,6 +115,10 @@ var _ = DescribeTable("Ready is what clients see",
 	Entry("a new single member", all(creating, func(in *conditions.Input) {
 		in.Etcd.Spec.Replicas, in.Observation.Pods, in.Observation.Etcd.Members = 1, in.Observation.Pods[:1], in.Observation.Etcd.Members[:1]
 	}), "True Quorate", "1 of 1 members are healthy, the quorum is 1"),
+	Entry("no quorum is healthy", all(lease(1, "main-1", "2:7:Member", 0), podNotReady(1), lease(2, "main-2", "3:7:Member", 0), podNotReady(2)),
+		"False QuorumLost", "1 of 3 members are healthy, the quorum is 2"),
+	Entry("the operator cannot reach a quorum", all(lease(1, "main-1", "2:7:Member", 2*time.Minute), lease(2, "main-2", "3:7:Member", 2*time.Minute)),
+		"Unknown Unknown", "not known of main-1, main-2"),
 	Entry("no pod is an endpoint of the client Service", func(in *conditions.Input) {
 		in.Observation.Pods[0].Ready, in.Observation.Pods[1].Deleting, in.Observation.Pods[2].Excluded = false, true, true
 	}, "False NoReadyEndpoint", "3 of 3 members are healthy, the quorum is 2; no pod is ready, so that the client Service has no endpoint"),
@@ -128,6 +134,11 @@ var _ = DescribeTable("Ready is what clients see",
 		in.Observation.Pods, in.Etcd.Spec.ExternallyManagedMemberAddresses = nil, []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"}
 	}, "True Quorate", ""),
 )
+
+// wakingFirst is the first wake-up of a cluster that was created without members.
+func wakingFirst(in *conditions.Input) {
+	in.Etcd.Status.LastOperation = &druidv1alpha1.LastOperation{Type: druidv1alpha1.LastOperationTypeCreate, State: druidv1alpha1.LastOperationStateRequeue}
+}
 
 func creating(in *conditions.Input) { in.Etcd.Status.ObservedGeneration = nil }
 

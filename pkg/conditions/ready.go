@@ -33,7 +33,7 @@ func Ready(in Input) *druidv1alpha1.Condition {
 	unknown := namesWith(members, druidv1alpha1.EtcdMemberStatusUnknown)
 	voters := VotersFor(in.Etcd, in.Observation)
 	required := voters
-	if in.Etcd.Status.ObservedGeneration == nil {
+	if helper.IsCreating(in.Etcd) {
 		required = max(voters, int(in.size()))
 	}
 	quorum := fmt.Sprintf("%d of %d members are healthy, the quorum is %d", healthy, required, etcdcluster.QuorumOf(required))

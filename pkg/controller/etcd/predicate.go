@@ -26,8 +26,8 @@ var requestAnnotations = []string{druidv1alpha1.RotateCAAnnotation, druidv1alpha
 // here: they know only one of the two operation annotations. They also read the last operation through an interface that an
 // Etcd does not have, and therefore miss creations and deletions.
 //
-// It drops updates of the status alone, which the operator writes itself. It passes a changed state of a member, and a database that has become
-// full. It also passes another result of the comparisons of the data. No other event reports these.
+// It drops updates of the status alone, which the operator writes itself. It passes a changed state of a member, a changed status of the conditions Ready
+// and AllMembersReady, and a database that has become full. It also passes another result of the comparisons of the data. No other event reports these.
 func etcdChanged() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc:  func(event.CreateEvent) bool { return true },
@@ -52,6 +52,7 @@ func etcdChanged() predicate.Predicate {
 				skipsFinalSnapshot(newEtcd) && !skipsFinalSnapshot(oldEtcd) ||
 				newEtcd.DeletionTimestamp != nil && oldEtcd.DeletionTimestamp == nil ||
 				!slices.EqualFunc(newEtcd.Status.Members, oldEtcd.Status.Members, isSameState) ||
+				healthOf(newEtcd) != healthOf(oldEtcd) ||
 				isSpaceExhausted(newEtcd) && !isSpaceExhausted(oldEtcd) ||
 				comparisonResult(newEtcd) != comparisonResult(oldEtcd)
 		},
@@ -60,6 +61,17 @@ func etcdChanged() predicate.Predicate {
 
 func isSameState(a, b druidv1alpha1.EtcdMemberStatus) bool {
 	return a.Name == b.Name && a.Status == b.Status
+}
+
+// healthOf is the status of the conditions with which an operation ends, see engine.Run. Empty: there is no condition.
+func healthOf(etcd *druidv1alpha1.Etcd) (health [2]druidv1alpha1.ConditionStatus) {
+	for i, conditionType := range []druidv1alpha1.ConditionType{druidv1alpha1.ConditionTypeReady, druidv1alpha1.ConditionTypeAllMembersReady} {
+		if condition := conditions.Find(etcd.Status.Conditions, conditionType); condition != nil {
+			health[i] = condition.Status
+		}
+	}
+
+	return health
 }
 
 // isSpaceExhausted is true if the status reports a full database.

@@ -186,13 +186,14 @@ func (r *Reconciler) setObserved(run *engine.Run, next *druidv1alpha1.Etcd, keep
 	return conditions.AllMembersUpdated(in)
 }
 
-// operationFor returns Create until an Etcd has been rolled out for the first time. An operation that has ended keeps its type.
+// operationFor returns Create until the members of an Etcd were rolled out for the first time. An operation that has ended keeps its type.
 func operationFor(etcd *druidv1alpha1.Etcd) druidv1alpha1.LastOperationType {
 	last := etcd.Status.LastOperation
+	hasRun := conditions.Find(etcd.Status.Conditions, druidv1alpha1.ConditionTypeScaleOperationComplete) != nil
 	switch {
 	case last == nil && etcd.Status.ObservedGeneration == nil:
 		return druidv1alpha1.LastOperationTypeCreate
-	case last != nil && (target.IsCompleted(etcd) || last.Type == druidv1alpha1.LastOperationTypeCreate && last.State != druidv1alpha1.LastOperationStateSucceeded):
+	case last != nil && (target.IsCompleted(etcd) || last.Type == druidv1alpha1.LastOperationTypeCreate && (helper.IsCreating(etcd) || !hasRun)):
 		return last.Type
 	default:
 		return druidv1alpha1.LastOperationTypeReconcile
@@ -205,12 +206,8 @@ func (r *Reconciler) isCreating(ctx context.Context, request reconcile.Request) 
 	if err := r.cached().Get(ctx, request.NamespacedName, etcd); err != nil {
 		return false // it was deleted, or the reconciliation reports the error
 	}
-	if etcd.DeletionTimestamp != nil || operationFor(etcd) != druidv1alpha1.LastOperationTypeCreate {
-		return false
-	}
-	last := etcd.Status.LastOperation
 
-	return last == nil || last.State != druidv1alpha1.LastOperationStateSucceeded
+	return etcd.DeletionTimestamp == nil && helper.IsCreating(etcd)
 }
 
 // setOperation records an outcome as last operation and last errors. What did not change keeps its time and run.

@@ -34,6 +34,15 @@ func IsSuspended(etcd *druidv1alpha1.Etcd) bool {
 	return metav1.HasAnnotation(etcd.ObjectMeta, druidv1alpha1.SuspendEtcdSpecReconcileAnnotation)
 }
 
+// IsCreating is true until the members of an Etcd were rolled out for the first time. An Etcd that is created with spec.replicas 0 is created with its
+// first wake-up. etcd-druid reports no operation of type Create.
+func IsCreating(etcd *druidv1alpha1.Etcd) bool {
+	last := etcd.Status.LastOperation
+	isUnfinished := last != nil && last.Type == druidv1alpha1.LastOperationTypeCreate && last.State != druidv1alpha1.LastOperationStateSucceeded
+
+	return etcd.Status.ObservedGeneration == nil || isUnfinished
+}
+
 // IsReconciling is true for a reason of the condition Reconciled while the operator changes the cluster, or waits before it can continue.
 func IsReconciling(reason string) bool {
 	return reason == druidv1alpha1.ReasonReconciling || reason == druidv1alpha1.ReasonWaiting

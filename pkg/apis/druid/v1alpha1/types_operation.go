@@ -43,7 +43,7 @@ type LastError struct {
 
 // Types and states of the last operation on an Etcd.
 const (
-	// LastOperationTypeCreate is the first reconciliation of an Etcd.
+	// LastOperationTypeCreate is the reconciliation of an Etcd until its members were rolled out for the first time.
 	LastOperationTypeCreate LastOperationType = "Create"
 	// LastOperationTypeReconcile is every later reconciliation of an Etcd's spec.
 	LastOperationTypeReconcile LastOperationType = "Reconcile"

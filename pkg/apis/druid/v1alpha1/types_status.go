@@ -32,7 +32,8 @@ type EtcdStatus struct {
 	// ReadyReplicas is the number of pods that are ready.
 	// +optional
 	ReadyReplicas int32 `json:"readyReplicas,omitempty"`
-	// Ready is true when every member of the desired cluster is ready, and updated if a generation or an operation is being rolled out.
+	// Ready is true when every member of the desired cluster is ready, and updated if a generation or an operation is being rolled out. It is false while
+	// the condition Ready is False.
 	// +optional
 	Ready *bool `json:"ready,omitempty"`
 	// LabelSelector is never written.
