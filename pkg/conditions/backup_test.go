@@ -66,6 +66,11 @@ var _ = DescribeTable("BackupReady and its parts",
 			in.Observation.Etcd.Members[i].Healthy = false
 		}
 	}), "True BackupSucceeded", "True BackupSucceeded", "True BackupSucceeded"),
+	Entry("report far more full snapshots than the schedule requests", func(in *conditions.Input) { in.ExcessSince = noon },
+		"False TooManySnapshots", "True BackupSucceeded", "False TooManySnapshots"),
+	Entry("report an overdue full snapshot although there were far too many", all(at(11*time.Minute), delta(-10*time.Minute), func(in *conditions.Input) {
+		in.ExcessSince = noon
+	}), "False FullSnapshotOverdue", "True BackupSucceeded", "False FullSnapshotOverdue"),
 	Entry("report both if none was taken after a due full snapshot exceeded its time limit", at(40*time.Minute),
 		"False FullSnapshotOverdue", "False DeltaSnapshotOverdue", "False FullSnapshotOverdue"),
 	Entry("report a late delta snapshot", all(at(50*time.Minute), full(-5*time.Minute), delta(-38*time.Minute)),

@@ -21,7 +21,7 @@ import (
 // FullSnapshot is the part of the condition BackupReady about full snapshots. It is True if one was taken after the schedule was last due, or if
 // there was no new revision at that time. A due snapshot may take as long as its time limit, so that the condition does not change around each snapshot.
 // A snapshot from before the Lease was recreated does not count. It is False if no member has the revision of the newest snapshot.
-// A backup store must be configured.
+// It is also False if far more snapshots are taken than the schedule requests. A backup store must be configured.
 func FullSnapshot(in Input) *druidv1alpha1.Condition {
 	if missing := in.withoutLease(druidv1alpha1.ReasonFullSnapshotOverdue, in.Observation.FullSnapshotLease); missing != nil {
 		return missing
@@ -36,6 +36,11 @@ func FullSnapshot(in Input) *druidv1alpha1.Condition {
 		return backupPart(druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonUnknown, "spec.backup.fullSnapshotSchedule: "+err.Error())
 	}
 	if recorded := in.recordedFull(lease, due, fired); recorded != nil {
+		if recorded.Status == druidv1alpha1.ConditionTrue && !in.ExcessSince.IsZero() {
+			return backupPart(druidv1alpha1.ConditionFalse, druidv1alpha1.ReasonTooManySnapshots,
+				fmt.Sprintf("The sidecar takes far more full snapshots than the schedule %q requests, observed at %s: read its log", helper.FullSnapshotSchedule(in.Etcd), stamp(in.ExcessSince)))
+		}
+
 		return recorded
 	}
 	switch {

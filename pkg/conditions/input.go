@@ -22,6 +22,8 @@ type Input struct {
 	Thresholds Thresholds
 	// QuotaReachedIn is the time until the keys need the quota of the databases. 0: it cannot be foreseen.
 	QuotaReachedIn time.Duration
+	// ExcessSince is since when far more full snapshots are taken than the schedule requests. Zero: they are not.
+	ExcessSince time.Time
 	// DefragmentationRefusal is why no planned defragmentation starts although a database file could shrink. Empty: none is refused.
 	DefragmentationRefusal string
 	// Now is the time of the observation.

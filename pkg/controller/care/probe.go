@@ -322,7 +322,7 @@ func (r *Reconciler) probeStatus(ctx context.Context, etcd *druidv1alpha1.Etcd, 
 	if err != nil || len(alarms) > 0 || expected.hasOtherStatus(member.status, status) || expected.isRecordDue(status.Revision, r.Clock.Now()) {
 		return false
 	}
-	r.sizes.addSize(client.ObjectKeyFromObject(etcd), status.DBSizeInUse, r.Clock.Now())
+	r.histories.addSize(client.ObjectKeyFromObject(etcd), status.DBSizeInUse, r.Clock.Now())
 
 	return true
 }

@@ -80,8 +80,8 @@ type Reconciler struct {
 	// prunesVersions is true after the API server has removed the versions of members from a status. gardenlet applies such a
 	// CustomResourceDefinition. Without it, each reconciliation would patch the status again.
 	prunesVersions atomic.Bool
-	// sizes are the sizes of the databases.
-	sizes histories
+	// histories are the sizes of the databases, and the full snapshots.
+	histories histories
 	// comparisons are the times of the next comparisons of the data of members.
 	comparisons comparisons
 	// baselines are what the last observations of healthy clusters have found.
@@ -105,7 +105,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	stored := &druidv1alpha1.Etcd{}
 	if err := r.Client.Get(ctx, request.NamespacedName, stored); err != nil {
 		if apierrors.IsNotFound(err) {
-			r.sizes.drop(request.NamespacedName)
+			r.histories.drop(request.NamespacedName)
 			r.baselines.drop(request.NamespacedName)
 			setMetrics(request.NamespacedName, measured{})
 		}
@@ -179,7 +179,7 @@ func (r *Reconciler) updateStatus(ctx context.Context, stored, etcd *druidv1alph
 	key, began := client.ObjectKeyFromObject(stored), r.Clock.Now()
 	_, eventsBefore := r.baselines.get(key)
 	observation := r.Observer.Observe(ctx, etcd, observer.Request{QueryEtcd: !helper.IsHibernated(etcd), Events: true, KnownClaims: true})
-	quotaReachedIn := r.sizes.add(etcd, observation, r.Clock.Now())
+	quotaReachedIn, excessSince := r.histories.add(etcd, observation, r.Clock.Now()), r.histories.addSnapshot(etcd, observation, r.Clock.Now())
 	setMetrics(key, measured{
 		certificates: etcdcluster.CertificatesInUse(etcd, observation), members: etcdcluster.MembersFor(etcd, observation), quotaReachedIn: quotaReachedIn,
 	})
@@ -196,7 +196,7 @@ func (r *Reconciler) updateStatus(ctx context.Context, stored, etcd *druidv1alph
 	}
 	err = r.Versions.Write(ctx, r.Reader, current, isOther, func() (err error) {
 		canonical, _ = helper.Canonical(current) // without errors, as this spec had none before
-		isPatched, err = r.patchStatus(ctx, current, canonical, observed{Observation: observation, quotaReachedIn: quotaReachedIn, refusal: refusal})
+		isPatched, err = r.patchStatus(ctx, current, canonical, observed{Observation: observation, quotaReachedIn: quotaReachedIn, excessSince: excessSince, refusal: refusal})
 
 		return err
 	})
@@ -210,11 +210,12 @@ func (r *Reconciler) updateStatus(ctx context.Context, stored, etcd *druidv1alph
 	return cmp.Or(err, failure)
 }
 
-// observed is an observation with the prediction that follows from it and the ones before, and with why no defragmentation starts.
+// observed is an observation with what follows from it and the ones before, and with why no defragmentation starts.
 type observed struct {
 	etcdcluster.Observation
 
 	quotaReachedIn time.Duration
+	excessSince    time.Time
 	refusal        string
 }
 
@@ -226,6 +227,7 @@ func (r *Reconciler) patchStatus(ctx context.Context, stored, etcd *druidv1alpha
 		Observation:    o.Observation,
 		Thresholds:     conditions.Thresholds{Unknown: r.Config.UnknownThreshold, NotReady: r.Config.NotReadyThreshold},
 		QuotaReachedIn: o.quotaReachedIn,
+		ExcessSince:    o.excessSince,
 
 		DefragmentationRefusal: o.refusal,
 		Now:                    r.Clock.Now(),

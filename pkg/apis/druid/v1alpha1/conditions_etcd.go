@@ -141,6 +141,8 @@ const (
 const (
 	// ReasonBackupSucceeded means that full and delta snapshots are up to date.
 	ReasonBackupSucceeded = "BackupSucceeded"
+	// ReasonTooManySnapshots means that far more full snapshots are taken than the schedule requests.
+	ReasonTooManySnapshots = "TooManySnapshots"
 	// ReasonFullSnapshotOverdue means that the newest full snapshot is older than the schedule demands.
 	ReasonFullSnapshotOverdue = "FullSnapshotOverdue"
 	// ReasonDeltaSnapshotOverdue means that the newest delta snapshot is older than its period demands.

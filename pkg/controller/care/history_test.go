@@ -40,6 +40,45 @@ func (i increasing) Observe(context.Context, *druidv1alpha1.Etcd, observer.Reque
 	}}
 }
 
+// snapshotting is an observer of a cluster whose newest full snapshot is as old as its observation.
+type snapshotting struct{ clock *testclock.FakeClock }
+
+func (s snapshotting) Observe(context.Context, *druidv1alpha1.Etcd, observer.Request) etcdcluster.Observation {
+	lease := etcdcluster.Lease{Exists: true, Name: "main-full-snap", RenewTime: s.clock.Now()}
+
+	return etcdcluster.Observation{FullSnapshotLease: lease, DeltaSnapshotLease: lease}
+}
+
+var _ = Describe("The number of full snapshots", func() {
+	It("is reported if the schedule requests far fewer, with one patch", func(ctx SpecContext) {
+		scheme := runtime.NewScheme()
+		Expect(druidv1alpha1.AddToScheme(scheme)).To(Succeed())
+		etcd := &druidv1alpha1.Etcd{}
+		etcd.Namespace, etcd.Name, etcd.Spec.Replicas = "snapshots", "main", 1
+		etcd.Spec.Backup.Store, etcd.Spec.Backup.FullSnapshotSchedule = &druidv1alpha1.StoreSpec{}, new("0 12 * * *")
+		c := fakeclient.NewClientBuilder().WithScheme(scheme).WithObjects(etcd).WithStatusSubresource(etcd).Build()
+		clock := testclock.NewFakeClock(time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC))
+		r := &care.Reconciler{Client: c, Clock: clock, Recorder: events.NewFakeRecorder(100), Config: care.Config{SyncPeriod: time.Minute}, Observer: snapshotting{clock}}
+		backups := func(count int) druidv1alpha1.Condition {
+			GinkgoHelper()
+			for range count {
+				clock.Step(time.Minute)
+				_, err := r.Reconcile(ctx, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(etcd)})
+				Expect(err).NotTo(HaveOccurred())
+			}
+			Expect(c.Get(ctx, client.ObjectKeyFromObject(etcd), etcd)).To(Succeed())
+
+			return *conditions.Find(etcd.Status.Conditions, "BackupReady")
+		}
+		Expect(backups(10)).To(HaveField("Status", BeEquivalentTo("True")))
+		Expect(backups(1)).To(And(HaveField("Status", BeEquivalentTo("False")), HaveField("Reason", "TooManySnapshots"),
+			HaveField("Message", ContainSubstring(`than the schedule "0 12 * * *" requests, observed at 2030-01-02T03:15:05Z`))))
+		version := etcd.ResourceVersion
+		backups(5)
+		Expect(etcd.ResourceVersion).To(Equal(version))
+	})
+})
+
 var _ = Describe("The size of a database", func() {
 	It("is reported after an hour while the Etcd exists", func(ctx SpecContext) {
 		scheme := runtime.NewScheme()

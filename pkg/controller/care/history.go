@@ -14,12 +14,28 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/dbsize"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/schedule"
 )
 
-// histories are the sizes of the databases of all Etcds since the operator became the leader. The zero value is empty.
+// histories are the sizes of the databases and the full snapshots of all Etcds since the operator became the leader. The zero value is empty.
 type histories struct {
 	lock sync.Mutex
-	all  map[client.ObjectKey]*dbsize.History
+	all  map[client.ObjectKey]*history
+}
+
+// history is that of one Etcd.
+type history struct {
+	dbsize.History
+
+	snapshots schedule.Excess
+}
+
+// addSnapshot adds the newest full snapshot of an Etcd, and returns since when there are far more than its schedule requests. Zero: there are not.
+func (h *histories) addSnapshot(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) time.Time {
+	h.lock.Lock()
+	defer h.lock.Unlock()
+
+	return h.of(client.ObjectKeyFromObject(etcd)).snapshots.Observe(helper.FullSnapshotSchedule(etcd), o.FullSnapshotLease.RenewTime, now)
 }
 
 // add adds the observed sizes of an Etcd, and returns when its keys need the quota. 0: it cannot be foreseen.
@@ -40,18 +56,18 @@ func (h *histories) addSize(etcd client.ObjectKey, bytes int64, now time.Time) {
 }
 
 // of returns the history of an Etcd. The caller holds the lock.
-func (h *histories) of(etcd client.ObjectKey) *dbsize.History {
+func (h *histories) of(etcd client.ObjectKey) *history {
 	if h.all == nil {
-		h.all = map[client.ObjectKey]*dbsize.History{}
+		h.all = map[client.ObjectKey]*history{}
 	}
 	if h.all[etcd] == nil {
-		h.all[etcd] = &dbsize.History{}
+		h.all[etcd] = &history{}
 	}
 
 	return h.all[etcd]
 }
 
-// drop drops the sizes of an Etcd that does not exist any more.
+// drop drops the history of an Etcd that does not exist any more.
 func (h *histories) drop(key client.ObjectKey) {
 	h.lock.Lock()
 	defer h.lock.Unlock()
