@@ -5,7 +5,6 @@
 package etcd
 
 import (
-	"slices"
 	"sync"
 	"time"
 
@@ -32,7 +31,7 @@ var (
 	}, []string{"etcd_namespace", "etcd", "kind", "outcome"})
 	operationDuration = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "etcd_druid_operation_duration_seconds",
-		Help:    "Duration of operations on Etcds until their end, since the condition Reconciled turned False, by their kind and outcome.",
+		Help:    "Duration of operations on Etcds from their first reconciliation to their end, by their kind and outcome.",
 		Buckets: []float64{5, 10, 20, 40, 60, 120, 300, 600, 1800, 3600, 4 * 3600},
 	}, []string{"kind", "outcome"})
 )
@@ -77,10 +76,33 @@ var operationKinds = []struct {
 // otherKind is the kind of an operation without a stage of operationKinds.
 const otherKind = "apply"
 
-// operations caches the most specific stage of each operation that has not ended, as an index of operationKinds. The zero value is empty.
+// operations caches the operations that have not ended. The zero value is empty.
 type operations struct {
 	lock   sync.Mutex
-	stages map[client.ObjectKey]int
+	cached map[client.ObjectKey]operation
+}
+
+// operation is an operation on an Etcd.
+type operation struct {
+	// kind is that of its most specific stage, as an index of operationKinds. The number of kinds: there was no such stage.
+	kind int
+	// began is its start. Zero: it began before this process.
+	began time.Time
+}
+
+// change changes the operation of an Etcd, or a new one.
+func (o *operations) change(etcd client.ObjectKey, change func(*operation)) {
+	o.lock.Lock()
+	defer o.lock.Unlock()
+	current, found := o.cached[etcd]
+	if !found {
+		current.kind = len(operationKinds)
+	}
+	change(&current)
+	if o.cached == nil {
+		o.cached = map[client.ObjectKey]operation{}
+	}
+	o.cached[etcd] = current
 }
 
 // record caches the stage of an operation that has not ended.
@@ -89,50 +111,51 @@ func (o *operations) record(etcd client.ObjectKey, decision plan.Plan) {
 	if decision.Restore != state.RestoreNone {
 		stage = plan.StageRestore
 	}
-	index := slices.IndexFunc(operationKinds, func(kind struct {
-		stage plan.Stage
-		kind  string
-	}) bool {
-		return kind.stage == stage
-	})
-	if index < 0 {
-		return
-	}
-	o.lock.Lock()
-	defer o.lock.Unlock()
-	if o.stages == nil {
-		o.stages = map[client.ObjectKey]int{}
-	}
-	if before, ok := o.stages[etcd]; !ok || index < before {
-		o.stages[etcd] = index
+	for kind := range operationKinds {
+		if operationKinds[kind].stage == stage {
+			o.change(etcd, func(current *operation) { current.kind = min(current.kind, kind) })
+
+			return
+		}
 	}
 }
 
-// end returns the kind of the operation that has ended, and drops its stage.
-func (o *operations) end(etcd client.ObjectKey) string {
+// end drops the operation of an Etcd, and returns its kind and its start. Zero: it began before this process.
+func (o *operations) end(etcd client.ObjectKey) (kind string, began time.Time) {
 	o.lock.Lock()
 	defer o.lock.Unlock()
-	index, ok := o.stages[etcd]
-	delete(o.stages, etcd)
-	if !ok {
-		return otherKind
+	current, found := o.cached[etcd]
+	delete(o.cached, etcd)
+	if !found || current.kind == len(operationKinds) {
+		return otherKind, current.began
 	}
 
-	return operationKinds[index].kind
+	return operationKinds[current.kind].kind, current.began
 }
 
-// measureOperation counts an operation that has ended: the condition Reconciled reported it, and does so no longer. It began when the
-// condition turned False, which outlives this process.
+// measureOperation counts an operation that has ended: the condition Reconciled reported it, and does so no longer. It does not measure how long the
+// Etcd waited for its user before. If the operation began in another process, its duration is that since the condition turned False.
 func (r *Reconciler) measureOperation(before, after *druidv1alpha1.Etcd) {
 	key := client.ObjectKeyFromObject(after)
 	was := conditions.Find(before.Status.Conditions, druidv1alpha1.ConditionTypeReconciled)
 	is := conditions.Find(after.Status.Conditions, druidv1alpha1.ConditionTypeReconciled)
-	if is == nil || helper.IsReconciling(is.Reason) {
+	if is == nil {
 		return
 	}
-	kind := r.operations.end(key)
-	if was == nil || !helper.IsReconciling(was.Reason) {
+	wasReconciling := was != nil && helper.IsReconciling(was.Reason)
+	if helper.IsReconciling(is.Reason) {
+		if !wasReconciling {
+			r.operations.change(key, func(current *operation) { current.began = r.Clock.Now() })
+		}
+
 		return
+	}
+	kind, began := r.operations.end(key)
+	if !wasReconciling {
+		return
+	}
+	if began.IsZero() {
+		began = was.LastTransitionTime.Time
 	}
 	outcome := outcomeSuspended
 	switch is.Reason {
@@ -142,7 +165,7 @@ func (r *Reconciler) measureOperation(before, after *druidv1alpha1.Etcd) {
 		outcome = outcomeRefused
 	}
 	operationsTotal.WithLabelValues(key.Namespace, key.Name, kind, outcome).Inc()
-	operationDuration.WithLabelValues(kind, outcome).Observe(max(0, r.Clock.Now().Sub(was.LastTransitionTime.Time).Truncate(time.Second).Seconds()))
+	operationDuration.WithLabelValues(kind, outcome).Observe(max(0, r.Clock.Now().Sub(began).Truncate(time.Second).Seconds()))
 }
 
 // measureStep counts a step.
@@ -159,7 +182,7 @@ func measureStep(etcd *druidv1alpha1.Etcd, step plan.Step, err error) {
 
 // dropMeasurements drops the metrics of an Etcd that does not exist any more.
 func (r *Reconciler) dropMeasurements(etcd client.ObjectKey) {
-	_ = r.operations.end(etcd)
+	_, _ = r.operations.end(etcd)
 	labels := prometheus.Labels{"etcd_namespace": etcd.Namespace, "etcd": etcd.Name}
 	stepsTotal.DeletePartialMatch(labels)
 	operationsTotal.DeletePartialMatch(labels)

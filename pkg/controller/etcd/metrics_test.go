@@ -5,6 +5,9 @@
 package etcd_test
 
 import (
+	"context"
+	"time"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -85,4 +88,36 @@ var _ = Describe("Operations and steps", func() {
 		Entry("when a cluster with a store is scaled in", []func(*kube.Cluster){create(3, withStore)}, update(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 1 }),
 			map[string]int{"scale-in done": 1}, map[string]int{"TakeSnapshot done": 1, "SelectPod done": 1, "RefreshPod done": 2, "RemoveMember done": 2, "DeleteClaim done": 2, "ResetLease done": 2}),
 	)
+
+	It("last from the first reconciliation, without the time for which the Etcd waited for its user", func() {
+		seconds := func() (sum float64) {
+			families, err := metrics.Registry.Gather()
+			Expect(err).NotTo(HaveOccurred())
+			for _, family := range families {
+				if family.GetName() == "etcd_druid_operation_duration_seconds" {
+					for _, metric := range family.GetMetric() {
+						sum += metric.GetHistogram().GetSampleSum()
+					}
+				}
+			}
+
+			return sum
+		}
+		k := kube.New(scheme)
+		o := startOperator(k, nil)
+		create(1)(k)
+		o.run()
+		update(relabel)(k)
+		etcd := k.EtcdObject().DeepCopy()
+		delete(etcd.Annotations, "druid.gardener.cloud/operation")
+		must(k.Client(nil).Update(context.Background(), etcd))
+		o.due = k.Clock.Now()
+		o.run()
+		before := seconds()
+		k.Clock.Step(240 * time.Hour)
+		update(func(*druidv1alpha1.Etcd) {})(k)
+		o.due = k.Clock.Now()
+		o.run()
+		Expect(seconds() - before).To(And(BeNumerically(">", 0), BeNumerically("<", time.Hour.Seconds())))
+	})
 })
