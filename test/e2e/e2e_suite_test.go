@@ -41,6 +41,18 @@ var gate = Label("gate")
 // seed is the cluster on which all tests run: the local seed, or the cluster of KUBECONFIG.
 var seed *framework.Framework
 
+// auditWindow is the part of the audit log since the start of the suite, and operatorUser is the user of the operator there. Empty: there is no audit log.
+var (
+	auditWindow  framework.AuditWindow
+	operatorUser string
+)
+
+// maxConflicts is the largest share of conflicts in the patches of the status of Etcds. minPatches is the smallest number of patches that show it.
+const (
+	maxConflicts = 0.02
+	minPatches   = 200
+)
+
 func TestE2E(t *testing.T) {
 	RegisterFailHandler(Fail)
 	logf.SetLogger(logger.MustNewZapLogger(logger.InfoLevel, logger.FormatText, zap.WriteTo(GinkgoWriter)))
@@ -53,6 +65,12 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 
 	seed, err = framework.Connect(ctx)
 	Expect(err).NotTo(HaveOccurred())
+
+	if seed.Capabilities.Seed {
+		operator, err := seed.Operator(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		operatorUser, auditWindow = operator.User(ctx), seed.OpenSuiteAuditWindow()
+	}
 })
 
 var _ = BeforeEach(func() { seed.SkipUnlessAvailable() })
@@ -73,6 +91,20 @@ var _ = ReportAfterSuite("reports the duration of each spec", func(report Report
 	}
 
 	fmt.Printf("Duration and start of each spec:\n%s%8s all\n", table.String(), report.RunTime.Round(time.Second))
+})
+
+var _ = ReportAfterSuite("few patches of the status of Etcds conflict", func(Report) {
+	if operatorUser == "" {
+		return
+	}
+
+	patches, conflicts, err := auditWindow.Conflicts(operatorUser)
+	fmt.Printf("%d of %d patches of the status of Etcds conflicted\n", conflicts, patches)
+	Expect(err).NotTo(HaveOccurred())
+
+	if patches >= minPatches {
+		Expect(float64(conflicts) / float64(patches)).To(BeNumerically("<", maxConflicts))
+	}
 })
 
 // withLocalStore configures a Local store in the directory of the namespace, and a delta snapshot every ten seconds.

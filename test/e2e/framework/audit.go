@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"slices"
 	"time"
@@ -48,15 +49,39 @@ type AuditWindow struct {
 	start int64
 }
 
-// OpenAuditWindow returns the window that starts now.
+// OpenAuditWindow returns the window of a spec that starts now.
 func (f *Framework) OpenAuditWindow() AuditWindow {
 	GinkgoHelper()
 	requireSeed()
+
+	return f.OpenSuiteAuditWindow()
+}
+
+// OpenSuiteAuditWindow returns the window of a suite that starts now. The cluster must be the local seed.
+func (f *Framework) OpenSuiteAuditWindow() AuditWindow {
+	GinkgoHelper()
 
 	info, err := os.Stat(f.AuditLog)
 	Expect(err).NotTo(HaveOccurred(), "SEED_AUDIT_LOG must be the path of the audit log of the API server")
 
 	return AuditWindow{path: f.AuditLog, start: info.Size()}
+}
+
+// Conflicts returns how many patches of the status of Etcds the user has sent since the window was opened. It also returns how many of them the API server
+// rejected with a conflict.
+func (a AuditWindow) Conflicts(user string) (patches, conflicts int, err error) {
+	written, err := a.Writes(user)
+	for _, write := range written {
+		if write.Verb != "patch" || write.Resource != "etcds/status" {
+			continue
+		}
+		patches++
+		if write.Code == http.StatusConflict {
+			conflicts++
+		}
+	}
+
+	return patches, conflicts, err
 }
 
 // auditEvent contains the fields of an audit event that a Write needs.

@@ -282,12 +282,19 @@ func (l *WriteLog) connect(ctx context.Context, config *tls.Config) *clientv3.Cl
 func (l *WriteLog) connectTo(ctx context.Context, pod *corev1.Pod, config *tls.Config) *clientv3.Client {
 	GinkgoHelper()
 
+	return l.connectWith(ctx, pod, config, func(*clientv3.Config) {})
+}
+
+// connectWith is connectTo with a changed configuration. With a user, it authenticates before it returns.
+func (l *WriteLog) connectWith(ctx context.Context, pod *corev1.Pod, config *tls.Config, change func(*clientv3.Config)) *clientv3.Client {
+	GinkgoHelper()
+
 	scheme := "http://"
 	if config != nil {
 		scheme = "https://"
 	}
 
-	client, err := clientv3.New(clientv3.Config{
+	settings := clientv3.Config{
 		Context:   ctx,
 		Endpoints: []string{scheme + l.etcd.Name + "-client:2379"},
 		TLS:       config,
@@ -295,7 +302,10 @@ func (l *WriteLog) connectTo(ctx context.Context, pod *corev1.Pod, config *tls.C
 		DialOptions: []grpc.DialOption{grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
 			return l.ns.dialPod(ctx, pod, "2379")
 		})},
-	})
+	}
+	change(&settings)
+
+	client, err := clientv3.New(settings)
 	Expect(err).NotTo(HaveOccurred())
 
 	return client
