@@ -64,6 +64,13 @@ func combined(parts ...*druidv1alpha1.Condition) *druidv1alpha1.Condition {
 	return condition(decisive.Type, decisive.Status, decisive.Reason, strings.Join(messages, ". "))
 }
 
+// IsTrue is true if the conditions contain the type with the status True.
+func IsTrue(conditions []druidv1alpha1.Condition, conditionType druidv1alpha1.ConditionType) bool {
+	condition := Find(conditions, conditionType)
+
+	return condition != nil && condition.Status == druidv1alpha1.ConditionTrue
+}
+
 // Find returns the condition of the type. Nil: there is none.
 func Find(conditions []druidv1alpha1.Condition, conditionType druidv1alpha1.ConditionType) *druidv1alpha1.Condition {
 	for i := range conditions {

@@ -223,8 +223,15 @@ func (e Engine) rollOut(ctx context.Context, run *Run) error {
 		run.RequeueWithin(MemberPeriod) // no watch reports that the record was written
 	}
 	run.requeueForRecord(p)
+	if err := e.execute(ctx, run, p, applied); err != nil {
+		return err
+	}
+	if err := run.awaitHealth(); err != nil {
+		return err
+	}
+	run.Completed = run.Applied
 
-	return e.execute(ctx, run, p, applied)
+	return nil
 }
 
 // plan computes the plan of a target, as far as preflights pass. What was accepted is not validated again.

@@ -65,6 +65,13 @@ func (r *Result) Current() *Run {
 	return r.Newest
 }
 
+// SetObservedGeneration sets the observed generation of a status if a generation is completed.
+func (r *Result) SetObservedGeneration(status *druidv1alpha1.EtcdStatus) {
+	if run := r.Current(); run != nil && run.Completed {
+		status.ObservedGeneration = new(run.Target.Stored.Generation)
+	}
+}
+
 // JoinedCluster returns the record of the joined cluster for the status of an Etcd. It omits the members that were removed from etcd, see
 // planner.HasRemovedExisting. Nil: no member is left.
 func (r *Result) JoinedCluster(status druidv1alpha1.EtcdStatus, now time.Time) *druidv1alpha1.BootstrapWithExistingClusterStatus {

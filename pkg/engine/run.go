@@ -9,8 +9,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/component/drift"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/consistency"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/evidence"
@@ -37,6 +39,8 @@ type Run struct {
 	Rendered Rendered
 	// Applied is true if the StatefulSet shows the final rendering of the generation.
 	Applied bool
+	// Completed is true if the generation is also rolled out, and the status reports that clients can use the cluster.
+	Completed bool
 
 	// newest is the blocked run of the newest generation. Nil: this is that run.
 	newest *Run
@@ -182,6 +186,29 @@ func (r *Run) addBlocked(err error) error {
 	default:
 		return err
 	}
+}
+
+// awaitHealth lets an operation end only after the care controller has reported healthy members, and the StatefulSet ready pods. Otherwise these reports would
+// follow the end, after which clients expect no further write. A condition that does not exist is not awaited. Nil: nothing is awaited, or the operation
+// has ended before.
+func (r *Run) awaitHealth() error {
+	etcd := r.Target.Etcd.DeepCopy()
+	r.stored().Status.DeepCopyInto(&etcd.Status)
+	if !helper.ManagesPods(etcd) ||
+		r.Target.IsCompleted() && (r.newest != nil || conditions.IsTrue(etcd.Status.Conditions, druidv1alpha1.ConditionTypeReconciled)) {
+		return nil
+	}
+	for _, conditionType := range []druidv1alpha1.ConditionType{druidv1alpha1.ConditionTypeReady, druidv1alpha1.ConditionTypeAllMembersReady} {
+		if condition := conditions.Find(etcd.Status.Conditions, conditionType); condition != nil && condition.Status != druidv1alpha1.ConditionTrue && !helper.IsHibernated(etcd) {
+			return plan.Waiting(FallbackResync, "Waiting for condition %s: %s", conditionType, condition.Message)
+		}
+	}
+	etcd.Status.ObservedGeneration = &etcd.Generation
+	if !conditions.CountsFor(etcd, r.Observation, false).Ready {
+		return plan.Waiting(FallbackResync, "Waiting for StatefulSet %s to report %d ready pods", r.Observation.StatefulSet.Name, etcd.Spec.Replicas)
+	}
+
+	return nil
 }
 
 // Difference is an object that is not as it is rendered.

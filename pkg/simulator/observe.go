@@ -53,7 +53,12 @@ func (c *Cluster) Refresh() {
 	for _, node := range c.Nodes {
 		c.Objects.Nodes = append(c.Objects.Nodes, etcdcluster.Node{Name: node.Name, Exists: !node.Gone, OutOfService: node.OutOfService})
 	}
-	c.Objects.StatefulSet.Replicas = int32(len(c.Objects.Pods)) // #nosec G115 -- at most seven
+	c.Objects.StatefulSet.Replicas, c.Objects.StatefulSet.ReadyReplicas = int32(len(c.Objects.Pods)), 0 // #nosec G115 -- at most seven
+	for _, pod := range c.Objects.Pods {
+		if pod.Ready {
+			c.Objects.StatefulSet.ReadyReplicas++
+		}
+	}
 	c.Objects.Etcd = c.responses()
 }
 

@@ -12,6 +12,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
@@ -90,7 +91,11 @@ func (o *Operator) Reconcile() engine.Result {
 	if render == nil {
 		render = engine.Render
 	}
-	result := engine.Engine{Observer: o, Executor: o, Render: render, Config: o.Config, Clock: clusterClock{o.Cluster}, Start: o.Start}.Reconcile(context.Background(), etcd.DeepCopy())
+	stored := etcd.DeepCopy()
+	stored.Status.Conditions = slices.DeleteFunc(stored.Status.Conditions, func(condition druidv1alpha1.Condition) bool {
+		return condition.Type == druidv1alpha1.ConditionTypeReady || condition.Type == druidv1alpha1.ConditionTypeAllMembersReady // of the real cluster
+	})
+	result := engine.Engine{Observer: o, Executor: o, Render: render, Config: o.Config, Clock: clusterClock{o.Cluster}, Start: o.Start}.Reconcile(context.Background(), stored)
 	if result.EndsVerification {
 		o.Cluster.Objects.RestoreVerification.Recorded = true
 	}
@@ -103,9 +108,9 @@ func (o *Operator) Reconcile() engine.Result {
 	etcd.Status.BootstrapWithExistingCluster = result.JoinedCluster(etcd.Status, o.Cluster.Now())
 	o.Cluster.recordJoin()
 	if result.Newest != nil && result.Newest.Applied {
-		etcd.Status.ObservedGeneration = new(etcd.Generation)
 		helper.RemoveOperationAnnotations(etcd)
 	}
+	result.SetObservedGeneration(&etcd.Status)
 	if !result.KeepOperation {
 		etcd.Status.LastOperation = &druidv1alpha1.LastOperation{State: result.State}
 	}

@@ -59,7 +59,6 @@ var readers = map[string]string{
 	"recordRecreation":       "the object that it writes",
 	"recreateStatefulSet":    "the object that it writes",
 	"releasePods":            "the object that it writes",
-	"removeRestore":          "the object that it writes",
 	"writeLeaseHolder":       "the object that it writes",
 	"compare":                "drift of rendered objects, which only repeats the rendering",
 	"isMissing":              "drift of rendered objects, which only repeats the rendering",

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -174,7 +173,7 @@ func (r *Reconciler) reconcile(ctx context.Context, req reconcile.Request) (reco
 	return r.report(ctx, result, delay)
 }
 
-// report removes the operation annotation, patches the status, and removes other annotations that are consumed.
+// report removes annotations that are consumed, and then patches the status. No write follows the status, which clients wait for.
 func (r *Reconciler) report(ctx context.Context, o engine.Result, delay *rollout.Delay) (reconcile.Result, error) {
 	run := o.Newest
 	for _, run := range []*engine.Run{o.Newest, o.Accepted} {
@@ -183,8 +182,12 @@ func (r *Reconciler) report(ctx context.Context, o engine.Result, delay *rollout
 			r.operations.record(client.ObjectKeyFromObject(run.Target.Stored), run.Plan)
 		}
 	}
-	operationDone, err := r.removeOperation(ctx, o)
-	if err != nil {
+	if o.EndsVerification { // before its annotation is removed, so that a later restore needs another Job
+		if err := r.recordRestoreVerification(ctx, run); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	if err := r.removeAnnotations(ctx, o); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	before, next, changed, err := r.writeStatus(ctx, o, delay)
@@ -196,23 +199,6 @@ func (r *Reconciler) report(ctx context.Context, o engine.Result, delay *rollout
 		r.event(run.Target.Stored, o.EventType, o.EventReason, "%s", o.Description)
 	}
 	r.emitEvents(before, next, o.EventReason)
-
-	if o.EndsVerification {
-		if err := r.recordRestoreVerification(ctx, run); err != nil {
-			return reconcile.Result{}, err
-		}
-	}
-	if r.consume(o.Requests, next, run.Observation) {
-		if err := r.Client.Patch(ctx, next, client.MergeFromWithOptions(run.Target.Stored.DeepCopy(), client.MergeFromWithOptimisticLock{})); client.IgnoreNotFound(err) != nil {
-			return reconcile.Result{}, fmt.Errorf("removing annotations: %w", err)
-		}
-	}
-	if err := r.ignoreRestore(ctx, o); err != nil {
-		return reconcile.Result{}, err
-	}
-	if operationDone {
-		r.event(run.Target.Stored, corev1.EventTypeNormal, "Applied", "Generation %d is applied", run.Target.Stored.Generation)
-	}
 	logf.FromContext(ctx).V(1).Info("Reconciled", "state", o.State, "description", o.Description)
 	requeue := reconcile.Result{RequeueAfter: o.RequeueAfter}
 	if o.State == druidv1alpha1.LastOperationStateSucceeded {

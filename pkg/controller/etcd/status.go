@@ -6,6 +6,7 @@ package etcd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -55,27 +57,58 @@ func (r *Reconciler) writeStatus(ctx context.Context, o engine.Result, delay *ro
 	return before, next, changed, err
 }
 
-// removeOperation removes the operation annotation of a generation that is applied, and returns whether it did. The status reports the generation
-// afterwards. A client that waits for that can then write the Etcd without a conflict. If the operator stops in between, it continues with the recorded
-// generation. An operation that has not ended must not be taken for the one before, which has succeeded with the same generation. The status then
-// reports it first, and the next reconciliation removes the annotation.
-func (r *Reconciler) removeOperation(ctx context.Context, o engine.Result) (bool, error) {
-	stored := o.Newest.Target.Stored
-	without := stored.DeepCopy()
-	if !o.Newest.Applied || !helper.RemoveOperationAnnotations(without) ||
-		target.IsCompleted(without) && o.State != druidv1alpha1.LastOperationStateSucceeded {
-		return false, nil
+// removeAnnotations removes the operation annotation of a generation that is applied. With the same patch, it removes the annotations of requests that are
+// recorded or have no effect. The status reports the result afterwards. A client that waits for that can write the Etcd without a conflict. If the operator
+// stops in between, it continues with the recorded generation. removeAnnotations returns a conflict if there is another request meanwhile.
+func (r *Reconciler) removeAnnotations(ctx context.Context, o engine.Result) error {
+	stored, endsOperation := o.Newest.Target.Stored, endsOperation(o)
+	if !endsOperation && len(o.Requests) == 0 {
+		return nil
 	}
-	err := r.onLatest(ctx, stored, func() error {
+	remove := func(etcd *druidv1alpha1.Etcd) {
+		if endsOperation {
+			helper.RemoveOperationAnnotations(etcd)
+		}
+		for _, request := range o.Requests {
+			delete(etcd.Annotations, request.Annotation)
+		}
+	}
+	requested := stored.DeepCopy()
+	isOther := func(latest *druidv1alpha1.Etcd) bool {
+		hasOther := func(request engine.Request) bool { return latest.Annotations[request.Annotation] != request.Value }
+
+		return latest.UID != requested.UID || endsOperation && isOtherRequest(requested, latest) || slices.ContainsFunc(o.Requests, hasOther)
+	}
+	if err := r.Versions.Write(ctx, r.Reader, stored, isOther, func() error {
 		next := stored.DeepCopy()
-		helper.RemoveOperationAnnotations(next)
+		remove(next)
 		if err := r.Client.Patch(ctx, next, client.MergeFromWithOptions(stored.DeepCopy(), client.MergeFromWithOptimisticLock{})); err != nil {
-			return fmt.Errorf("removing the operation annotation: %w", err)
+			return fmt.Errorf("removing annotations: %w", err)
 		}
 		next.DeepCopyInto(stored)
+
 		return nil
-	})
-	return err == nil, err
+	}); err != nil {
+		return err
+	}
+	if endsOperation {
+		r.event(stored, corev1.EventTypeNormal, "Applied", "Generation %d is applied", requested.Generation)
+	}
+	r.emitRequests(stored, o)
+	if remove(requested); isOtherRequest(requested, stored) { // a request without effect is also removed from a later generation
+		return apierrors.NewConflict(druidv1alpha1.Resource("etcds"), stored.Name, errors.New("the Etcd has changed"))
+	}
+
+	return nil
+}
+
+// endsOperation is true for the result with which the operation annotation is removed: its generation is applied. An operation that has not ended must not
+// be taken for the one before, which has succeeded with the same generation. The status then reports it first, and the next reconciliation removes the
+// annotation.
+func endsOperation(o engine.Result) bool {
+	without := o.Newest.Target.Stored.DeepCopy()
+
+	return o.Newest.Applied && helper.RemoveOperationAnnotations(without) && (o.Newest.Completed || !target.IsCompleted(without))
 }
 
 // onLatest writes a version of an Etcd, or the latest version if the request is the same.
@@ -94,9 +127,7 @@ func isOtherRequest(a, b *druidv1alpha1.Etcd) bool {
 // changed. Conditions that care writes stay as they are.
 func (r *Reconciler) setStatus(ctx context.Context, next *druidv1alpha1.Etcd, o engine.Result, delay *rollout.Delay) bool {
 	run := o.Newest
-	if run.Applied {
-		next.Status.ObservedGeneration = new(run.Target.Stored.Generation)
-	}
+	o.SetObservedGeneration(&next.Status)
 	if !o.KeepOperation {
 		r.setOperation(ctx, next, operationFor(run.Target.Stored), o)
 	}

@@ -6,6 +6,7 @@ package etcd_test
 
 import (
 	"context"
+	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -14,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/etcd"
@@ -136,33 +138,84 @@ var _ = Describe("The status of an Etcd that changes during a reconciliation", f
 	)
 })
 
-var _ = Describe("The operation annotation", func() {
-	DescribeTable("is removed before the status reports the generation, and the Etcd has no other patch of its metadata", func(change func(*kube.Cluster)) {
-		k := kube.New(scheme)
-		isOperating, patches := false, 0
+var _ = Describe("An operation on an Etcd", func() {
+	// isReported is true for a status with which clients take the newest generation as reconciled.
+	isReported := func(etcd *druidv1alpha1.Etcd) bool {
+		status := etcd.Status
+
+		return status.ObservedGeneration != nil && *status.ObservedGeneration == etcd.Generation && status.LastOperation.State == druidv1alpha1.LastOperationStateSucceeded &&
+			conditions.IsTrue(status.Conditions, druidv1alpha1.ConditionTypeReconciled) && *status.Ready && !helper.IsReconcileRequested(etcd)
+	}
+
+	DescribeTable("removes its annotations first, and ends with one patch of the status", func(isNew bool, replicas int32, change func(*kube.Cluster)) {
+		k := newCluster()
+		create(replicas)(k)
+		startOperator(k, nil).run()
+		change(k)
+		ended, requests, patches, writes := false, len(k.EtcdObject().Annotations), 0, 0
 		o := startOperator(k, func(write kube.Write) {
-			if !isOperating || !write.Done {
+			if write.What == "patch Etcd "+k.Etcd.Name && write.Done {
+				patches++
+			}
+			if !strings.HasSuffix(write.What, " Etcd "+k.Etcd.Name) || !write.Done {
 				return
 			}
 			etcd := k.EtcdObject()
-			if write.What == "patch Etcd "+k.Etcd.Name {
-				patches++
+			if ended {
+				writes++
 			}
-			if isReported := etcd.Status.ObservedGeneration != nil && *etcd.Status.ObservedGeneration == etcd.Generation; isReported && etcd.Generation > 1 {
-				Expect(etcd.Annotations).NotTo(HaveKey("druid.gardener.cloud/operation"))
+			ended = isReported(etcd)
+			if isNew {
+				Expect(ended).To(Equal(*etcd.Status.ObservedGeneration == etcd.Generation), "the last patch reports the generation and its result: %+v", etcd.Status)
 			}
 		})
-		create(3)(k)
 		o.run()
-		isOperating = true
-		change(k)
+		Expect(ended).To(BeTrue())
+		Expect(writes).To(BeZero(), "after the end")
+		Expect(patches).To(BeNumerically("<=", requests))
+	},
+		Entry("that changes three members", true, int32(3), update(relabel)),
+		Entry("that changes one member", true, int32(1), update(relabel)),
+		Entry("that adds members", true, int32(1), update(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 3 })),
+		Entry("that hibernates", true, int32(3), update(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 0 })),
+		Entry("that wakes up", true, int32(0), update(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 3 })),
+		Entry("without a change", false, int32(3), update(func(*druidv1alpha1.Etcd) {})),
+		Entry("with another request", true, int32(1), update(func(etcd *druidv1alpha1.Etcd) {
+			relabel(etcd)
+			etcd.Annotations = map[string]string{"druid.gardener.cloud/rotate-ca": "invalid"}
+		})),
+	)
+
+	DescribeTable("ends after the care controller has reported healthy members", func(conditionType druidv1alpha1.ConditionType) {
+		k := newCluster()
+		reported := func(status druidv1alpha1.ConditionStatus) {
+			etcd := k.EtcdObject().DeepCopy()
+			etcd.Status.Conditions = conditions.Merge(etcd.Status.Conditions, []druidv1alpha1.ConditionType{conditionType},
+				[]druidv1alpha1.Condition{{Type: conditionType, Status: status, Reason: "Test", Message: "as care observes"}}, k.Clock.Now())
+			must(k.Client(nil).Status().Update(context.Background(), etcd))
+		}
+		create(1)(k)
+		reported(druidv1alpha1.ConditionUnknown)
+		o := startOperator(k, nil)
+		o.run()
+		etcd := k.EtcdObject()
+		Expect(etcd.Status.ObservedGeneration).To(BeNil())
+		Expect(conditions.Find(etcd.Status.Conditions, druidv1alpha1.ConditionTypeReconciled)).To(And(
+			HaveField("Status", druidv1alpha1.ConditionFalse), HaveField("Message", "Waiting for condition "+string(conditionType)+": as care observes")))
+
+		reported(druidv1alpha1.ConditionTrue)
+		o.run()
+		Expect(isReported(k.EtcdObject())).To(BeTrue())
+
+		reported(druidv1alpha1.ConditionFalse)
 		o.due = k.Clock.Now()
 		o.run()
-		Expect(patches).To(Equal(1))
-		Expect(conditions.Find(k.EtcdObject().Status.Conditions, druidv1alpha1.ConditionTypeReconciled)).To(HaveField("Status", druidv1alpha1.ConditionTrue))
+		etcd = k.EtcdObject()
+		Expect(conditions.IsTrue(etcd.Status.Conditions, druidv1alpha1.ConditionTypeReconciled)).To(BeTrue(), "the operation has ended before")
+		Expect(etcd.Status.Ready).To(HaveValue(Equal(conditionType != druidv1alpha1.ConditionTypeReady)))
 	},
-		Entry("of a change", update(relabel)),
-		Entry("of an operation without a change", update(func(*druidv1alpha1.Etcd) {})),
+		Entry("to clients", druidv1alpha1.ConditionTypeReady),
+		Entry("of the cluster", druidv1alpha1.ConditionTypeAllMembersReady),
 	)
 })
 

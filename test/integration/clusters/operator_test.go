@@ -9,9 +9,11 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,7 +21,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/gardener/gardener-extension-etcd-druid/cmd/gardener-extension-etcd-druid/app"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/calls"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/care"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/etcd"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/secret"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
@@ -33,10 +38,14 @@ type process struct {
 	killAt int
 	// after is true if the process is killed after the write instead of before it.
 	after bool
+	// withCare is true if the process also runs the care controller.
+	withCare bool
 
 	lock   sync.Mutex
 	writes int
 	killed chan struct{}
+	// statusPatches are the patches of the status of Etcds, and conflicts are those that the API server has rejected with a conflict.
+	statusPatches, conflicts int
 }
 
 var errKilled = errors.New("the process was killed")
@@ -97,7 +106,17 @@ func (p *process) newClient(config *rest.Config, options client.Options) (client
 			return p.write(func() error { return c.SubResource(name).Update(ctx, obj, opts...) })
 		},
 		SubResourcePatch: func(ctx context.Context, c client.Client, name string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
-			return p.write(func() error { return c.SubResource(name).Patch(ctx, obj, patch, opts...) })
+			return p.write(func() error {
+				err := c.SubResource(name).Patch(ctx, obj, patch, opts...)
+				if _, is := obj.(*druidv1alpha1.Etcd); is && name == "status" {
+					p.statusPatches++
+					if apierrors.IsConflict(err) {
+						p.conflicts++
+					}
+				}
+
+				return err
+			})
 		},
 	}), nil
 }
@@ -109,13 +128,22 @@ func (p *process) start(namespace string, etcds *members) func() {
 	caches := app.CacheOptions()
 	caches.DefaultNamespaces = map[string]cache.Config{namespace: {}}
 	mgr := newManager(manager.Options{Scheme: app.NewScheme(), Cache: caches, Client: app.ClientOptions(), NewClient: p.newClient})
+	watching, versions := &observer.Observer{Reader: mgr.GetCache(), APIReader: mgr.GetAPIReader(), Etcd: etcds}, calls.NewEtcdVersions()
 	Expect(etcd.AddToManager(context.Background(), mgr, etcd.AddOptions{
 		Renderings: &renderings,
 		Config: target.Config{EtcdHelper: target.EtcdHelper{Image: "registry.example.com/operator:v1"}, LocalStoreRoots: backupstore.LocalRoots{backupstore.DefaultHostPath}, Defaults: state.Defaults{ImageSets: map[string]state.Images{"3.4": {
 			EtcdWrapper: "registry.example.com/etcd-wrapper:v1", BackupRestore: "registry.example.com/etcdbrctl:v1", Init: "registry.example.com/init:v1",
 		}}}},
-		Observer: &observer.Observer{Reader: mgr.GetCache(), APIReader: mgr.GetAPIReader(), Etcd: etcds},
+		Observer: watching,
+		Versions: versions,
 	})).To(Succeed())
+	if p.withCare {
+		Expect(care.AddToManager(context.Background(), mgr, care.AddOptions{
+			Config:   care.Config{SyncPeriod: time.Second, UnknownThreshold: time.Minute, NotReadyThreshold: 5 * time.Minute},
+			Observer: watching,
+			Versions: versions,
+		})).To(Succeed())
+	}
 	Expect(secret.AddToManager(context.Background(), mgr, secret.AddOptions{})).To(Succeed())
 	return start(mgr)
 }

@@ -115,7 +115,7 @@ var _ = Describe("The lifecycle of an Etcd", func() {
 		s.create(ctx)
 		Eventually(func(g Gomega) {
 			etcd := s.read(ctx, g)
-			g.Expect(etcd.Status.ObservedGeneration).To(HaveValue(BeEquivalentTo(1)))
+			g.Expect(etcd.Status.ObservedGeneration).To(BeNil(), "the generation is not rolled out")
 			g.Expect(etcd.Status.Ready).To(HaveValue(BeFalse()))
 			g.Expect(etcd.Status.LastErrors).To(BeEmpty())
 			g.Expect(etcd.Status.LastOperation).To(And(HaveField("Type", BeEquivalentTo("Create")), HaveField("State", BeEquivalentTo("Requeue"))))

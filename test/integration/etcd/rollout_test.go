@@ -87,8 +87,8 @@ var _ = Describe("Newer default images", func() {
 
 		By("continuing after the canary has passed")
 		statefulSets.SetReadinessBlocked(canary.namespace, false)
-		canary.awaitReady(ctx)
 		report(canary, druidv1alpha1.ConditionTrue)
+		canary.awaitReady(ctx)
 		Eventually(func(g Gomega) {
 			g.Expect(image(other.statefulSet(ctx, g))).To(Equal(newer))
 			for _, s := range etcds {

@@ -82,9 +82,10 @@ var _ = Describe("A changed spec", func() {
 		Eventually(func(g Gomega) {
 			etcd := s.read(ctx, g)
 			g.Expect(etcd.Annotations).NotTo(HaveKey("gardener.cloud/operation"))
-			g.Expect(etcd.Status.ObservedGeneration).To(HaveValue(BeEquivalentTo(2)))
+			g.Expect(etcd.Status.ObservedGeneration).To(HaveValue(BeEquivalentTo(1)), "the generation is not rolled out")
 			g.Expect(etcd.Status.Ready).To(HaveValue(BeFalse()))
 			g.Expect(etcd.Status.LastOperation).To(HaveField("State", BeEquivalentTo("Requeue")))
+			g.Expect(etcd.Status.Conditions).To(haveCondition("Reconciled", "False", "Waiting", "main-0"))
 		}).Should(Succeed())
 
 		By("hibernating during a blocked rolling update")
