@@ -112,18 +112,6 @@ func urlRule(_ *rand.Rand, object map[string]any, _ keeps) {
 
 		return "http://"
 	}
-	withScheme := func(parent map[string]any, field, scheme string) {
-		urls, _ := parent[field].([]any)
-		for i, url := range urls {
-			if text, is := url.(string); is && text != "" {
-				_, rest, _ := strings.Cut(text, "//")
-				if scheme == "https://" && len(text) == 2048 {
-					rest = rest[1:]
-				}
-				urls[i] = scheme + rest
-			}
-		}
-	}
 	name, _ := get(object, "metadata", "name").(string)
 	if prefix, is := get(object, "spec", "memberNamePrefix").(string); is {
 		name = prefix + "-" + name
@@ -148,6 +136,20 @@ func urlRule(_ *rand.Rand, object map[string]any, _ keeps) {
 		}
 		withScheme(item, "peerUrls", scheme("peerUrlTls"))
 	})
+}
+
+// withScheme replaces the scheme of the URLs in a field. A URL keeps the maximum length.
+func withScheme(parent map[string]any, field, scheme string) {
+	urls, _ := parent[field].([]any)
+	for i, url := range urls {
+		if text, is := url.(string); is && text != "" {
+			_, rest, _ := strings.Cut(text, "//")
+			if scheme == "https://" && len(text) == 2048 {
+				rest = rest[1:]
+			}
+			urls[i] = scheme + rest
+		}
+	}
 }
 
 // tlsRule names the Secrets that a TLS reference needs.

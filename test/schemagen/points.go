@@ -94,12 +94,12 @@ func valuesOf(schema *Schema) []string {
 }
 
 func isZeroValid(schema *Schema, least string) bool {
-	switch {
-	case schema.Type == "object":
+	switch schema.Type {
+	case "object":
 		return len(schema.Required) == 0 && schema.MinProperties == nil
-	case schema.Type == "string":
+	case "string":
 		return least == "" && schema.Pattern == ""
-	case schema.Type == "integer", schema.Type == "array":
+	case "integer", "array":
 		return least == ""
 	default:
 		return false

@@ -182,14 +182,9 @@ func (r *execution) write(ctx context.Context, run *engine.Run, desired desiredR
 	if r.current != nil && r.current.DeletionTimestamp != nil {
 		return false, nil // the plan waits until it is gone
 	}
-	if err := r.dryRunJob(ctx, run); err != nil { // its settings are not part of the payload
-		return false, err
-	}
 	isNew := !desired.carries(r.current)
-	if isNew {
-		if err := r.tryPayload(ctx, run); err != nil {
-			return false, err
-		}
+	if err := r.tryPayload(ctx, run, isNew); err != nil {
+		return false, err
 	}
 	if err := r.removeScaleUpAnnotation(ctx, run); err != nil {
 		return false, plan.Failed(druidv1alpha1.ErrorCodeSyncStatefulSet, err)
@@ -226,8 +221,12 @@ func (r *execution) write(ctx context.Context, run *engine.Run, desired desiredR
 	return true, plan.Waiting(engine.FallbackResync, "Waiting for ManagedResource %s to be applied", helper.ManagedResourceName(etcd))
 }
 
-// tryPayload returns why a new payload cannot be applied: an invalid object, a refusal of the API server, or an object of another owner.
-func (r *execution) tryPayload(ctx context.Context, run *engine.Run) error {
+// tryPayload returns why the Job of the compaction cannot be created, or why a new payload cannot be applied: an invalid object, a refusal of the API
+// server, or an object of another owner.
+func (r *execution) tryPayload(ctx context.Context, run *engine.Run, isNew bool) error {
+	if err := r.dryRunJob(ctx, run); err != nil || !isNew { // the settings of the Job are not part of the payload
+		return err
+	}
 	if err := run.CheckObjects(); err != nil {
 		return err
 	}
