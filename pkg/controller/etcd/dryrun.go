@@ -6,7 +6,9 @@ package etcd
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -15,6 +17,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
@@ -39,7 +42,7 @@ func (r *Reconciler) dryRun(ctx context.Context, objects []client.Object) ([]cli
 		case err == nil:
 		case apierrors.IsAlreadyExists(err):
 			mayExist = append(mayExist, obj)
-		case isRejection(err):
+		case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 			return nil, plan.Refused(druidv1alpha1.ErrorCodeInvalidSpec, fmt.Errorf("the API server rejects the %s of this spec: %w", kind, err))
 		default:
 			return nil, plan.Failed(code, fmt.Errorf("dry run of %s %s: %w", kind, obj.GetName(), err))
@@ -69,20 +72,25 @@ func dryRunFor(obj client.Object) (string, druidv1alpha1.ErrorCode, bool) {
 	return "", "", false
 }
 
-// dryRunJob creates the compaction Job in a dry run if the spec changes its settings. Otherwise a cluster could run without compactions for ever. No
-// Job has to be created now. Other errors, for example because of a quota, therefore do not prevent the rollout.
+// dryRunJob creates the compaction Job in a dry run if the spec changes its settings, or adds the store. Otherwise a cluster could run without compactions
+// for ever. No Job has to be created now. Only an invalid field therefore prevents the rollout: a quota, a policy or a webhook may allow the Job later.
 func (r *Reconciler) dryRunJob(ctx context.Context, run *engine.Run) error {
 	t, before := run.Target, run.Target.SpecBefore(run.Observation)
 	settings := t.Etcd.Spec.Backup.SnapshotCompaction
-	if t.Store == nil || settings == nil || before != nil && apiequality.Semantic.DeepEqual(before.Backup.SnapshotCompaction, settings) {
+	if t.Store == nil || settings == nil || before != nil && before.Backup.Store != nil && apiequality.Semantic.DeepEqual(before.Backup.SnapshotCompaction, settings) {
 		return nil
 	}
 	job := compaction.Job(compaction.Values{Etcd: t.Etcd, Store: *t.Store, Image: t.Accepted.Defaults.ImagesOf(t.Accepted.EtcdVersion).BackupRestore, Deadline: time.Hour, Attempt: 1})
-	if err := r.Client.Create(ctx, job, client.DryRunAll); isRejection(err) {
+	if err := r.Client.Create(ctx, job, client.DryRunAll); isInvalidField(err) {
 		return plan.Refused(druidv1alpha1.ErrorCodeInvalidSpec, fmt.Errorf("spec.backup.snapshotCompaction: the API server rejects the Job of this spec: %w", err))
 	}
 	return nil
 }
 
-// isRejection is true for an error that another spec resolves.
-func isRejection(err error) bool { return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) }
+// isInvalidField is true for an error of the validation of an object. A policy that denies an object also returns the reason Invalid, but no field.
+func isInvalidField(err error) bool {
+	status := (*apierrors.StatusError)(nil)
+
+	return apierrors.IsInvalid(err) && errors.As(err, &status) && status.ErrStatus.Details != nil &&
+		slices.ContainsFunc(status.ErrStatus.Details.Causes, func(cause metav1.StatusCause) bool { return cause.Field != "" })
+}

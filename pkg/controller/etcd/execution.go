@@ -221,11 +221,11 @@ func (r *execution) write(ctx context.Context, run *engine.Run, desired desiredR
 	return true, plan.Waiting(engine.FallbackResync, "Waiting for ManagedResource %s to be applied", helper.ManagedResourceName(etcd))
 }
 
-// tryPayload returns why the Job of the compaction cannot be created, or why a new payload cannot be applied: an invalid object, a refusal of the API
-// server, or an object of another owner.
+// tryPayload returns why a new payload cannot be applied: an invalid object, a refusal of the API server, or an object of another owner. It also returns why
+// the Job of the compaction cannot be created, whose settings are not part of the payload.
 func (r *execution) tryPayload(ctx context.Context, run *engine.Run, isNew bool) error {
-	if err := r.dryRunJob(ctx, run); err != nil || !isNew { // the settings of the Job are not part of the payload
-		return err
+	if !isNew {
+		return r.dryRunJob(ctx, run)
 	}
 	if err := run.CheckObjects(); err != nil {
 		return err
@@ -234,7 +234,10 @@ func (r *execution) tryPayload(ctx context.Context, run *engine.Run, isNew bool)
 	if err != nil {
 		return err
 	}
-	return r.checkOwnership(ctx, run.Target.Etcd, r.current, mayExist)
+	if err := r.checkOwnership(ctx, run.Target.Etcd, r.current, mayExist); err != nil {
+		return err
+	}
+	return r.dryRunJob(ctx, run)
 }
 
 // removeScaleUpAnnotation removes ScaleUpAnnotation from an adopted StatefulSet. gardener-resource-manager keeps annotations that it did not

@@ -69,3 +69,6 @@ var SlotsOf = slotsOf
 func IsCreating(r *Reconciler, request reconcile.Request) bool {
 	return r.isCreating(context.Background(), request)
 }
+
+// IsInvalidField is isInvalidField.
+var IsInvalidField = isInvalidField

@@ -47,11 +47,11 @@ type EtcdOpsTaskSpec struct {
 	Config EtcdOpsTaskConfig `json:"config"`
 	// TTLSecondsAfterFinished is how long, in seconds, the task is kept after it finished. Default: 3600, set by the API
 	// server. Immutable.
-	// It must be between 1 and 315360000.
+	// It must be between 1 and 2147483647.
 	// +optional
 	// +kubebuilder:default=3600
 	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=315360000
+	// +kubebuilder:validation:Maximum=2147483647
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="spec.ttlSecondsAfterFinished is immutable"
 	TTLSecondsAfterFinished *int32 `json:"ttlSecondsAfterFinished,omitempty"`
 	// EtcdName is the name of the Etcd, in the namespace of the task. Not required by the schema, since tasks of older

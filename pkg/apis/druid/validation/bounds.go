@@ -83,8 +83,8 @@ var Bounds = append([]Bound[druidv1alpha1.EtcdSpec]{
 // CopyBackupsTaskBounds are all bounds of an EtcdCopyBackupsTask.
 var CopyBackupsTaskBounds = slices.Concat(
 	[]Bound[druidv1alpha1.EtcdCopyBackupsTaskSpec]{
-		{"spec.maxBackupAge", "0", "36500", func(s druidv1alpha1.EtcdCopyBackupsTaskSpec) measure { return number(s.MaxBackupAge) }},
-		{"spec.maxBackups", "0", "1000000", func(s druidv1alpha1.EtcdCopyBackupsTaskSpec) measure { return number(s.MaxBackups) }},
+		{"spec.maxBackupAge", "0", "4294967295", func(s druidv1alpha1.EtcdCopyBackupsTaskSpec) measure { return number(s.MaxBackupAge) }},
+		{"spec.maxBackups", "0", "4294967295", func(s druidv1alpha1.EtcdCopyBackupsTaskSpec) measure { return number(s.MaxBackups) }},
 		{"spec.waitForFinalSnapshot.timeout", "", "8760h", func(s druidv1alpha1.EtcdCopyBackupsTaskSpec) measure {
 			return duration(ptr.Deref(s.WaitForFinalSnapshot, druidv1alpha1.WaitForFinalSnapshotSpec{}).Timeout)
 		}},
@@ -96,7 +96,7 @@ var CopyBackupsTaskBounds = slices.Concat(
 // OpsTaskBounds are the bounds of an EtcdOpsTask. Package opstask checks the points and the time limit of an inspection, which can be in an annotation.
 var OpsTaskBounds = []Bound[druidv1alpha1.EtcdOpsTaskSpec]{
 	{"spec.etcdName", "", "253", func(s druidv1alpha1.EtcdOpsTaskSpec) measure { return length(s.EtcdName) }},
-	{"spec.ttlSecondsAfterFinished", "1", "315360000", func(s druidv1alpha1.EtcdOpsTaskSpec) measure { return number(s.TTLSecondsAfterFinished) }},
+	{"spec.ttlSecondsAfterFinished", "1", "2147483647", func(s druidv1alpha1.EtcdOpsTaskSpec) measure { return number(s.TTLSecondsAfterFinished) }},
 	{"spec.config.onDemandSnapshot.timeoutSecondsDelta", "10", "86400", func(s druidv1alpha1.EtcdOpsTaskSpec) measure {
 		return number(ptr.Deref(s.Config.OnDemandSnapshot, druidv1alpha1.OnDemandSnapshotConfig{}).TimeoutSecondsDelta)
 	}},

@@ -16,6 +16,8 @@ import (
 // value of a label of its pods.
 func ValidateCopyBackupsTask(task *druidv1alpha1.EtcdCopyBackupsTask) field.ErrorList {
 	errs := checkAll(CopyBackupsTaskBounds, task.Spec)
+	errs = append(errs, validateStore(task.Spec.SourceStore, field.NewPath("spec", "sourceStore"))...)
+	errs = append(errs, validateStore(task.Spec.TargetStore, field.NewPath("spec", "targetStore"))...)
 	if most := validation.LabelValueMaxLength - len(helper.CopyBackupsJobName(&druidv1alpha1.EtcdCopyBackupsTask{})); len(task.Name) > most {
 		errs = append(errs, field.TooLong(field.NewPath("metadata", "name"), task.Name, most))
 	}
