@@ -7,9 +7,12 @@ package etcdcluster
 import (
 	"bytes"
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/pem"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -55,7 +58,7 @@ func PeerStage(etcd *druidv1alpha1.Etcd, o Observation, wanted MountedTLS) CASta
 
 // caStage compares the wanted Secrets with those of all pods that may run at the same time. A pod may present the wanted certificates if every other
 // pod verifies them. It may trust only the wanted CAs if they verify the certificates of every other pod. If both do not hold, the change has
-// three stages. First, all pods trust the CAs of both. Then all present the wanted certificates. Then all trust only the wanted CAs. A stage ends when
+// three stages. Members verify only the client certificates of clients: while the wanted CAs verify these, clients need no stages. First, all pods trust the CAs of both. Then all present the wanted certificates. Then all trust only the wanted CAs. A stage ends when
 // all members are healthy with its Secrets. The observation shows that, so that no stage is recorded.
 func (o Observation) caStage(etcd *druidv1alpha1.Etcd, kind func(MountedTLS) MountedTLS, wanted MountedTLS) CAStage {
 	wanted = kind(wanted)
@@ -66,6 +69,9 @@ func (o Observation) caStage(etcd *druidv1alpha1.Etcd, kind func(MountedTLS) Mou
 	if template := kind(o.StatefulSet.TLS); o.isUnfinished(etcd, kind, template, wanted) {
 		return CAStage{Kept: template.keptFor(wanted), KeptCA: template.ca(), KeptKey: o.caKeyOf(template.ca())}
 	}
+	if !slices.ContainsFunc(o.Pods, func(pod Pod) bool { return !o.IsHealthy(pod) || kind(pod.TLS) != wanted }) {
+		return CAStage{} // the next reconciliation restores the pod template
+	}
 	stage, isVerified, verifiesAll := CAStage{}, true, true
 	for _, other := range mounted {
 		if other == wanted {
@@ -75,9 +81,10 @@ func (o Observation) caStage(etcd *druidv1alpha1.Etcd, kind func(MountedTLS) Mou
 			return CAStage{Problem: problem}
 		}
 		isVerified = isVerified && o.verifies(etcd, other.ca(), wanted)
+		other.Server = "" // only its clients verify a server, and they have CA bundles of their own
 		verifiesAll = verifiesAll && o.verifies(etcd, wanted.ca(), other)
 	}
-	if !isVerified {
+	if !isVerified && (!verifiesAll || wanted.Peer != "") {
 		stage.Kept = o.mostVerified(etcd, kind, mounted, wanted)
 	}
 	if !verifiesAll {
@@ -87,14 +94,17 @@ func (o Observation) caStage(etcd *druidv1alpha1.Etcd, kind func(MountedTLS) Mou
 	return stage
 }
 
-// concurrentTLS returns the Secrets with TLS of the pod template, and of all healthy members that may run together with the next one. Other members are
-// replaced first. Nil: the next pod runs alone.
+// concurrentTLS returns the Secrets with TLS of all healthy members that may run together with the next one, and of the pod template if they exist. Other
+// members are replaced first. Nil: the next pod runs alone.
 func (o Observation) concurrentTLS(etcd *druidv1alpha1.Etcd, kind func(MountedTLS) MountedTLS) []MountedTLS {
 	running := max(len(o.Pods), int(o.StatefulSet.SpecReplicas))
-	if running == 0 || running == 1 && !helper.UsesSurge(etcd) {
+	if running == 0 || running == 1 && (!helper.UsesSurge(etcd) || etcd.Spec.Replicas > 1) {
 		return nil
 	}
-	sets := []MountedTLS{kind(o.StatefulSet.TLS)}
+	template, sets := kind(o.StatefulSet.TLS), []MountedTLS(nil)
+	if o.unknownTLS(template) == "" {
+		sets = append(sets, template)
+	}
 	for _, pod := range o.Pods {
 		if mounted := kind(pod.TLS); o.IsHealthy(pod) && !slices.Contains(sets, mounted) {
 			sets = append(sets, mounted)
@@ -132,10 +142,10 @@ func (m MountedTLS) keptFor(wanted MountedTLS) *MountedTLS {
 	return &m
 }
 
-// isUnfinished is true if the pod template has the Secrets of a stage, and not all members are healthy with them. In the first stage, all members
+// isUnfinished is true if the pod template has a combined CA bundle, and not all members are healthy with them. In the first stage, all members
 // present the same certificates. In the second stage, the pod template has the wanted ones.
 func (o Observation) isUnfinished(etcd *druidv1alpha1.Etcd, kind func(MountedTLS) MountedTLS, template, wanted MountedTLS) bool {
-	if template.ca() == "" || template.ca() == wanted.ca() {
+	if bundle := o.secret(template.ca()); !IsCombinedCA(template.ca()) || template.ca() == wanted.ca() || bundle == nil || !bundle.Exists {
 		return false
 	}
 	presentsOthers := func(pod Pod) bool { return o.IsHealthy(pod) && kind(pod.TLS).keptFor(template) != nil }
@@ -159,6 +169,21 @@ func (o Observation) bundleOf(sets []MountedTLS) []Certificate {
 
 	return slices.CompactFunc(bundle, func(a, b Certificate) bool { return bytes.Equal(a.DER, b.DER) })
 }
+
+// combinedCAInfix separates the name of a CA from the hash in the names of bundles that the operator combines. It differs from the infix of issued bundles,
+// which determine the TLS mode of a cluster without a record.
+const combinedCAInfix = "-combined-"
+
+// CombinedCAName is the name of the Secret with a bundle of CAs from several Secrets. caName is the name of the config of the CA for the same
+// connections. The same bundle always has the same name.
+func CombinedCAName(caName string, bundle []byte) string {
+	sum := sha256.Sum256(bundle)
+
+	return caName + combinedCAInfix + hex.EncodeToString(sum[:4])
+}
+
+// IsCombinedCA is true for a name of CombinedCAName.
+func IsCombinedCA(name string) bool { return strings.Contains(name, combinedCAInfix) }
 
 // BundleKey is the key of a CA bundle in a Secret that the operator writes.
 const BundleKey = "bundle.crt"

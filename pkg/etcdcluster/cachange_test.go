@@ -38,7 +38,7 @@ var _ = Describe("The change to another CA", func() {
 	)
 	// set returns the Secrets for peers in a text like old/next: the CA and the certificate.
 	set := func(text string) etcdcluster.MountedTLS {
-		ca, leaf, hasTLS := strings.Cut(text, "/")
+		ca, leaf, hasTLS := strings.Cut(strings.Replace(text, "combined/", "main-combined-1/", 1), "/")
 		if !hasTLS {
 			return etcdcluster.MountedTLS{}
 		}
@@ -58,7 +58,9 @@ var _ = Describe("The change to another CA", func() {
 		for name, data := range secrets {
 			o.AddSecret(name, data)
 		}
-		o.AddSecret("ca-combined", map[string][]byte{"bundle.crt": slices.Concat(oldCA, nextCA)})
+		o.AddSecret("ca-main-combined-1", map[string][]byte{"bundle.crt": slices.Concat(oldCA, nextCA)})
+
+		o.Secrets = append(o.Secrets, etcdcluster.Secret{Name: "ca-gone"}, etcdcluster.Secret{Name: "leaf-gone"})
 
 		return o
 	}
@@ -108,10 +110,14 @@ var _ = Describe("The change to another CA", func() {
 		Entry("is withdrawn in the second stage", observe("combined/next", "combined/next", "combined/old", "combined/old"), "old/old", "", "next+old"),
 		Entry("is withdrawn in the third stage", observe("next/next", "next/next", "combined/next", "combined/next"), "old/old", "next", "next+old"),
 		Entry("is replaced by a third one", observe("combined/next", "combined/next", "combined/old", "combined/old"), "third/third", "next", "next+old+third"),
-		Entry("does not end the first stage before all members are healthy", observe("combined/old", "combined/old", "combined/old", "!combined/old"), "next/next", "old", "ca-combined"),
-		Entry("does not end the second stage before all members are healthy", observe("combined/next", "combined/next", "combined/next", "!combined/next"), "next/next", "", "ca-combined"),
+		Entry("does not end the first stage before all members are healthy", observe("combined/old", "combined/old", "combined/old", "!combined/old"), "next/next", "old", "ca-main-combined-1"),
+		Entry("does not end the second stage before all members are healthy", observe("combined/next", "combined/next", "combined/next", "!combined/next"), "next/next", "", "ca-main-combined-1"),
 		Entry("is withdrawn if the new certificates do not start", observe("combined/next", "combined/old", "combined/old", "!combined/next"), "old/old", "", "next+old"),
 		Entry("heals a member that was separated", observe("next/next", "old/old", "old/old", "!next/next"), "next/next", "old", "next+old"),
+		Entry("is none for another bundle while a member is not healthy", observe("old/old", "old/old", "old/old", "!old/old"), "both/old", "", ""),
+		Entry("is none for other names while a member is not healthy", observe("old/old", "old/old", "old/old", "!old/old"), "both/renewed", "", ""),
+		Entry("is none if the Secrets of a pod that is not healthy are gone", observe("gone/gone", "old/old", "old/old", "!gone/gone"), "both/old", "", ""),
+		Entry("is none if only another writer has changed the template", observe("third/third", "old/old", "old/old", "old/old"), "old/old", "", ""),
 		Entry("lets a separated member return", observe("old/old", "old/old", "old/old", "!next/next"), "old/old", "", ""),
 	)
 
@@ -134,6 +140,7 @@ var _ = Describe("The change to another CA", func() {
 			o.Pods[i].TLS = o.StatefulSet.TLS
 		}
 		Expect(etcdcluster.ClientStage(three, o, clients("next", "next"))).To(HaveField("Kept", HaveValue(Equal(clients("old", "old")))))
+		Expect(etcdcluster.ClientStage(three, o, clients("both", "next"))).To(Equal(etcdcluster.CAStage{}), "members accept the client certificates in use")
 	})
 
 	It("waits if a Secret that pods mount is gone", func() {

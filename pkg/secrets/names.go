@@ -7,7 +7,6 @@ package secrets
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"strings"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
@@ -73,21 +72,6 @@ func ConfigNamesFor(etcdName string) ConfigNames {
 		Peer:        base + suffixPeer,
 	}
 }
-
-// combinedCAInfix separates the name of a CA from the hash in the names of bundles that the operator combines. It differs from the infix of issued bundles,
-// which determine the TLS mode of a cluster without a record.
-const combinedCAInfix = "-combined-"
-
-// CombinedCAName is the name of the Secret with a bundle of CAs from several Secrets. caName is the name of the config of the CA for the same
-// connections. The same bundle always has the same name.
-func CombinedCAName(caName string, bundle []byte) string {
-	sum := sha256.Sum256(bundle)
-
-	return caName + combinedCAInfix + hex.EncodeToString(sum[:])[:hashLength]
-}
-
-// IsCombinedCA is true for a name of CombinedCAName.
-func IsCombinedCA(caName, name string) bool { return strings.HasPrefix(name, caName+combinedCAInfix) }
 
 // shorten returns the name. If it is longer than limit, it returns the beginning of the name with a hash of the whole name.
 func shorten(name string, limit int) string {

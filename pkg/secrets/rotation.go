@@ -62,7 +62,7 @@ func DescribeRotation(r state.Rotation) string {
 	case state.StageCompleteLeaves:
 		return "the CAs are rotated: members get certificates of the new CA to present to clients"
 	default:
-		return "the CAs are rotated: the old CA is trusted no longer"
+		return "the CAs are rotated: members trust only the new CA"
 	}
 }
 

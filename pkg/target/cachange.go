@@ -13,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
@@ -49,7 +50,7 @@ func (t *Target) ResolveCAChange(o etcdcluster.Observation) error {
 	names, wanted := secrets.ConfigNamesFor(t.Etcd.Name), etcdcluster.TLSOf(t.Etcd)
 	clients, peers := etcdcluster.ClientStage(t.Etcd, o, wanted), etcdcluster.PeerStage(t.Etcd, o, wanted)
 	for _, stage := range []etcdcluster.CAStage{clients, peers} {
-		if stage.Problem != "" {
+		if stage.Problem != "" && !helper.IsHibernated(t.Etcd) {
 			return plan.Waiting(secretResync, "Waiting: %s", stage.Problem)
 		}
 	}
@@ -73,7 +74,7 @@ func (t *Target) applyStage(o etcdcluster.Observation, stage etcdcluster.CAStage
 	}
 	if stage.Trusted != nil {
 		bundle := CABundle{PEM: etcdcluster.EncodeBundle(stage.Trusted), ForClients: forClients}
-		bundle.Name = secrets.CombinedCAName(caName, bundle.PEM)
+		bundle.Name = etcdcluster.CombinedCAName(caName, bundle.PEM)
 		t.CAChange.Bundles = append(t.CAChange.Bundles, bundle)
 		tls.TLSCASecretRef = druidv1alpha1.SecretReference{SecretReference: corev1.SecretReference{Name: bundle.Name}, DataKey: new(etcdcluster.BundleKey)}
 	}
@@ -93,8 +94,8 @@ func (t *Target) applyStage(o etcdcluster.Observation, stage etcdcluster.CAStage
 		return describe(1, "members start to trust the new CA in addition to the old one")
 	case !stage.IsLast():
 		return describe(2, "members get certificates of the new CA")
-	case slices.ContainsFunc(o.MountedSecrets(), func(name string) bool { return secrets.IsCombinedCA(caName, name) }):
-		return describe(3, "the old CA is trusted no longer")
+	case slices.ContainsFunc(o.MountedSecrets(), func(name string) bool { return etcdcluster.IsCombinedCA(name) && strings.HasPrefix(name, caName) }):
+		return describe(3, "members trust only the new CA")
 	default:
 		return ""
 	}

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 	"github.com/gardener/gardener-extension-etcd-druid/test/kube"
 )
@@ -99,7 +100,7 @@ var _ = Describe("Another CA that the spec names", func() {
 		succeeded(3, 13)(k)
 		all := strings.Join(reports, "\n")
 		for _, stage := range []string{
-			"stage 1 of 3: members start to trust the new CA in addition to the old one", "stage 2 of 3: members get certificates of the new CA", "stage 3 of 3: the old CA is trusted no longer",
+			"stage 1 of 3: members start to trust the new CA in addition to the old one", "stage 2 of 3: members get certificates of the new CA", "stage 3 of 3: members trust only the new CA",
 		} {
 			Expect(all).To(ContainSubstring("the CA for " + who + " changes, " + stage))
 		}
@@ -113,6 +114,28 @@ var _ = Describe("Another CA that the spec names", func() {
 		Entry("for peers", useOtherForPeers, "peers"),
 		Entry("for clients", useOtherForClients, "clients"),
 	)
+
+	It("waits if a Secret that pods mount is gone, until the cluster hibernates", func() {
+		k := newCluster()
+		withUserCertificates(3)(k)
+		startOperator(k, nil).run()
+		otherSecrets(k)
+		secret := &corev1.Secret{}
+		must(k.Client(nil).Get(context.Background(), client.ObjectKey{Namespace: k.Etcd.Namespace, Name: k.EtcdObject().Spec.Etcd.PeerUrlTLS.TLSCASecretRef.Name}, secret))
+		secret.Finalizers = nil
+		must(k.Client(nil).Update(context.Background(), secret))
+		must(k.Client(nil).Delete(context.Background(), secret))
+		update(useOtherForPeers)(k)
+		o := startOperator(k, nil)
+		o.run()
+		Expect(conditions.Find(k.EtcdObject().Status.Conditions, "Reconciled").Message).To(ContainSubstring("Secret " + secret.Name + ", which pods mount, does not exist"))
+
+		update(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 0 })(k)
+		o.run()
+		update(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 3 })(k)
+		o.run()
+		Expect(k.EtcdObject().Status.Ready).To(HaveValue(BeTrue()))
+	})
 
 	It("restarts a single member once", func() {
 		k := newCluster()

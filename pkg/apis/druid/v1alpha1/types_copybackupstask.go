@@ -41,16 +41,16 @@ type EtcdCopyBackupsTaskSpec struct {
 	// TargetStore is the store to copy to.
 	TargetStore StoreSpec `json:"targetStore"`
 	// MaxBackupAge is the greatest age, in days, of a snapshot that is copied. Unset: no limit.
-	// It must be between 0 and 4294967295.
+	// It must be between 0 and 2147483647.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
-	// +kubebuilder:validation:Maximum=4294967295
+	// +kubebuilder:validation:Maximum=2147483647
 	MaxBackupAge *uint32 `json:"maxBackupAge,omitempty"`
 	// MaxBackups is the greatest number of snapshots that are copied, the newest first. Unset: no limit.
-	// It must be between 0 and 4294967295.
+	// It must be between 0 and 2147483647.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
-	// +kubebuilder:validation:Maximum=4294967295
+	// +kubebuilder:validation:Maximum=2147483647
 	MaxBackups *uint32 `json:"maxBackups,omitempty"`
 	// WaitForFinalSnapshot delays the copy until the source holds a final full snapshot. Unset: no delay.
 	// +optional

@@ -83,8 +83,8 @@ var Bounds = append([]Bound[druidv1alpha1.EtcdSpec]{
 // CopyBackupsTaskBounds are all bounds of an EtcdCopyBackupsTask.
 var CopyBackupsTaskBounds = slices.Concat(
 	[]Bound[druidv1alpha1.EtcdCopyBackupsTaskSpec]{
-		{"spec.maxBackupAge", "0", "4294967295", func(s druidv1alpha1.EtcdCopyBackupsTaskSpec) measure { return number(s.MaxBackupAge) }},
-		{"spec.maxBackups", "0", "4294967295", func(s druidv1alpha1.EtcdCopyBackupsTaskSpec) measure { return number(s.MaxBackups) }},
+		{"spec.maxBackupAge", "0", "2147483647", func(s druidv1alpha1.EtcdCopyBackupsTaskSpec) measure { return number(s.MaxBackupAge) }},
+		{"spec.maxBackups", "0", "2147483647", func(s druidv1alpha1.EtcdCopyBackupsTaskSpec) measure { return number(s.MaxBackups) }},
 		{"spec.waitForFinalSnapshot.timeout", "", "8760h", func(s druidv1alpha1.EtcdCopyBackupsTaskSpec) measure {
 			return duration(ptr.Deref(s.WaitForFinalSnapshot, druidv1alpha1.WaitForFinalSnapshotSpec{}).Timeout)
 		}},
