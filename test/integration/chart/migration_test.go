@@ -11,7 +11,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -145,11 +144,8 @@ func runAsEtcdDruid(ctx context.Context, deployment *appsv1.Deployment) (*gexec.
 	Expect(err).NotTo(HaveOccurred())
 	Expect(os.WriteFile(filepath.Join(root, "kubeconfig"), kubeconfig, 0o600)).To(Succeed())
 
-	command := exec.Command(binary, args...)
 	// In a pod, a file next to the token contains the namespace.
-	command.Env = []string{"KUBECONFIG=" + filepath.Join(root, "kubeconfig"), "LEADER_ELECTION_NAMESPACE=garden"}
-	session, err := gexec.Start(command, GinkgoWriter, GinkgoWriter)
-	Expect(err).NotTo(HaveOccurred())
+	session := startCommand([]string{"KUBECONFIG=" + filepath.Join(root, "kubeconfig"), "LEADER_ELECTION_NAMESPACE=garden"}, args...)
 	DeferCleanup(func() { Eventually(session.Interrupt(), 30*time.Second).Should(gexec.Exit()) })
 
 	// The Service of the webhook has no endpoints here.

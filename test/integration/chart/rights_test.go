@@ -8,7 +8,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"time"
 
@@ -66,13 +65,9 @@ func runOperatorAt(namespace, config string) (*gexec.Session, string) {
 		Expect(os.WriteFile(filepath.Join(dir, file), []byte(content), 0o600)).To(Succeed())
 	}
 
-	command := exec.Command(binary, "--config="+filepath.Join(dir, "config.yaml"), "--kubeconfig="+filepath.Join(dir, "kubeconfig"),
+	session := startCommand(append(os.Environ(), "LEADER_ELECTION_NAMESPACE="+namespace), "--config="+filepath.Join(dir, "config.yaml"), "--kubeconfig="+filepath.Join(dir, "kubeconfig"),
 		fmt.Sprintf("--metrics-bind-address=127.0.0.1:%d", metrics), fmt.Sprintf("--health-bind-address=127.0.0.1:%d", environment.FreePort()),
 		fmt.Sprintf("--webhook-config-server-port=%d", environment.FreePort()), "--webhook-config-cert-dir="+filepath.Join(dir, "certificates"))
-	command.Env = append(os.Environ(), "LEADER_ELECTION_NAMESPACE="+namespace)
-
-	session, err := gexec.Start(command, GinkgoWriter, GinkgoWriter)
-	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func(ctx SpecContext) {
 		Eventually(session.Interrupt(), 30*time.Second).Should(gexec.Exit())
 		// The garbage collector deletes the webhook configuration with the ClusterRole of the chart. It does not run

@@ -6,7 +6,6 @@ package chart_test
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"time"
 
@@ -93,8 +92,6 @@ func releaseSecrets(namespace string) *gexec.Session {
 	Expect(err).NotTo(HaveOccurred())
 	path := filepath.Join(GinkgoT().TempDir(), "kubeconfig")
 	Expect(os.WriteFile(path, kubeconfig, 0o600)).To(Succeed())
-	session, err := gexec.Start(exec.Command(binary, "release-secrets", "--kubeconfig="+path, "--namespace="+namespace), GinkgoWriter, GinkgoWriter)
-	Expect(err).NotTo(HaveOccurred())
 
-	return session
+	return startCommand(os.Environ(), "release-secrets", "--kubeconfig="+path, "--namespace="+namespace)
 }

@@ -38,11 +38,16 @@ type Environment struct {
 	Client client.Client
 }
 
-// Start starts an API server and stops it at the end of the suite. Gardener's library generates short keys in the process of the suite. They are
-// sufficient for handshakes. Keys of 3072 bits would take more than a third of the CPU time of a suite.
+// ShortenKeys makes Gardener's library generate short keys in this process. They are sufficient for handshakes. Keys of 3072 bits would take more
+// than a third of the CPU time of a suite.
+func ShortenKeys() {
+	secretsutils.GenerateKey = func(io.Reader, int) (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 1024) } // #nosec G403 -- a key of a test
+}
+
+// Start starts an API server and stops it at the end of the suite. It shortens the keys of the suite.
 func Start() *Environment {
 	GinkgoHelper()
-	secretsutils.GenerateKey = func(io.Reader, int) (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 1024) } // #nosec G403 -- a key of a test
+	ShortenKeys()
 
 	Expect(os.Getenv("KUBEBUILDER_ASSETS")).NotTo(BeEmpty(), "KUBEBUILDER_ASSETS must be a folder with etcd and kube-apiserver: run the suite through make")
 
