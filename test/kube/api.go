@@ -140,6 +140,13 @@ func setField(obj client.Object, name string, from client.Object) {
 	}
 }
 
+// shareStatus sets the status of an object to that of a stored one, if there is one. It does not copy it: nothing modifies a stored object.
+func shareStatus(obj, stored client.Object) {
+	if status := fieldOf(obj, "Status"); status.IsValid() {
+		status.Set(fieldOf(stored, "Status"))
+	}
+}
+
 // replace updates an object, or only its status. A resource version is a precondition.
 func (a *API) replace(obj client.Object, status bool) error {
 	a.lock.Lock()
@@ -174,7 +181,7 @@ func mergedForUpdate(current, obj client.Object, status bool) client.Object {
 		return next
 	}
 	next := obj.DeepCopyObject().(client.Object)
-	setField(next, "Status", current)
+	shareStatus(next, current)
 	next.SetUID(current.GetUID())
 	next.SetResourceVersion(current.GetResourceVersion())
 	next.SetCreationTimestamp(current.GetCreationTimestamp())

@@ -166,16 +166,27 @@ func newObject[T client.Object]() T {
 func change[T client.Object](k *Cluster, obj T, do func(T)) bool {
 	next := obj.DeepCopyObject().(T)
 	do(next)
-	if equality.Semantic.DeepEqual(obj, next) {
-		return false
+	status := reflect.New(reflect.TypeOf(next).Elem()).Interface().(T)
+	reflect.ValueOf(status).Elem().Set(reflect.ValueOf(next).Elem()) // with the status, if there is one
+	shareStatus(next, obj)
+	isUpdated, isStatusUpdated := !equality.Semantic.DeepEqual(obj, next), !isStatusEqual(obj, status)
+	if isUpdated {
+		if err := k.api.replace(next, false); err != nil {
+			return false
+		}
+		status.SetResourceVersion("")
 	}
-	status := next.DeepCopyObject().(T)
-	if err := k.api.replace(next, false); err != nil {
-		return false
+	if isStatusUpdated {
+		err := k.api.replace(status, true) // it fails if the update removed the last finalizer
+		return isUpdated || err == nil
 	}
-	status.SetResourceVersion("")
-	_ = k.api.replace(status, true) // it fails if the update removed the last finalizer
-	return true
+	return isUpdated
+}
+
+// isStatusEqual returns true if two objects have the same status, or none.
+func isStatusEqual(a, b client.Object) bool {
+	status := fieldOf(a, "Status")
+	return !status.IsValid() || equality.Semantic.DeepEqual(status.Interface(), fieldOf(b, "Status").Interface())
 }
 
 // deleteObject deletes an object without preconditions. It returns true if the object was not being deleted yet.
