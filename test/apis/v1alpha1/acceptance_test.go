@@ -97,7 +97,6 @@ var _ = Describe("CustomResourceDefinitions compared to those of the etcd-druid 
 			"the https URL of a cluster with TLS by spec.etcd.enableTLS",
 		),
 		Entry("of EtcdCopyBackupsTask", "etcdcopybackupstasks.druid.gardener.cloud", copyBackupsTaskCorpus,
-			"a port or count outside of its bounds",
 			"a text above its bound",
 			"a name for which no Job can be created",
 			"a store without prefix",

@@ -6,6 +6,7 @@ package validation_test
 
 import (
 	"encoding/json"
+	"errors"
 	"regexp"
 	"slices"
 	"strings"
@@ -109,17 +110,30 @@ var _ = Describe("The bounds of a kind", func() {
 
 			return slices.Concat(errs, outside, validation.ValidateEtcd(canonical), validation.ValidateSize(canonical, 0))
 		}
+		// decode returns the field whose type has no such value.
+		decode = func(content []byte, object any) field.ErrorList {
+			wrong := (*json.UnmarshalTypeError)(nil)
+			if err := json.Unmarshal(content, object); errors.As(err, &wrong) {
+				return field.ErrorList{field.Invalid(field.NewPath(wrong.Field), wrong.Value, err.Error())}
+			} else if err != nil {
+				Fail(err.Error())
+			}
+
+			return nil
+		}
 		ofCopy = func(content []byte) field.ErrorList {
 			task := &druidv1alpha1.EtcdCopyBackupsTask{}
-			if err := json.Unmarshal(content, task); err != nil {
-				return field.ErrorList{field.Invalid(field.NewPath("spec.maxBackupAge"), "", err.Error()), field.Invalid(field.NewPath("spec.maxBackups"), "", err.Error())}
+			if errs := decode(content, task); errs != nil {
+				return errs
 			}
 
 			return validation.ValidateCopyBackupsTask(task)
 		}
 		ofTask = func(content []byte) field.ErrorList {
 			task := &druidv1alpha1.EtcdOpsTask{}
-			Expect(json.Unmarshal(content, task)).To(Succeed())
+			if errs := decode(content, task); errs != nil {
+				return errs
+			}
 			errs := validation.ValidateOpsTask(task)
 			if task.Spec.Config.BackupInspection == nil {
 				return errs
