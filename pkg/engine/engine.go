@@ -223,15 +223,8 @@ func (e Engine) rollOut(ctx context.Context, run *Run) error {
 		run.RequeueWithin(MemberPeriod) // no watch reports that the record was written
 	}
 	run.requeueForRecord(p)
-	if err := e.execute(ctx, run, p, applied); err != nil {
-		return err
-	}
-	if err := run.awaitHealth(); err != nil {
-		return err
-	}
-	run.Completed = run.Applied
 
-	return nil
+	return e.execute(ctx, run, p, applied)
 }
 
 // plan computes the plan of a target, as far as preflights pass. What was accepted is not validated again.
@@ -297,8 +290,15 @@ func (e Engine) apply(ctx context.Context, run *Run, p plan.Plan) (Applied, erro
 func (e Engine) execute(ctx context.Context, run *Run, p plan.Plan, applied Applied) error {
 	run.Plan = planner.Gate(p, run.Rendered.Rendering, run.Observation)
 	err := e.executePlan(ctx, run, applied)
+	if err := run.addWithheld(e.Clock.Now(), run.addBlocked(err)); err != nil {
+		return err
+	}
+	if err := run.awaitHealth(); err != nil {
+		return err
+	}
+	run.Completed = run.Applied
 
-	return run.addWithheld(e.Clock.Now(), run.addBlocked(err))
+	return nil
 }
 
 // executePlan executes a gated plan.

@@ -94,8 +94,8 @@ func (o Observation) caStage(etcd *druidv1alpha1.Etcd, kind func(MountedTLS) Mou
 	return stage
 }
 
-// concurrentTLS returns the Secrets with TLS of all healthy members that may run together with the next one, and of the pod template if they exist. Other
-// members are replaced first. Nil: the next pod runs alone.
+// concurrentTLS returns the Secrets with TLS of all healthy members that may run together with the next one. It returns those of the pod template as well
+// if they exist. Other members are replaced first. Nil: the next pod runs alone.
 func (o Observation) concurrentTLS(etcd *druidv1alpha1.Etcd, kind func(MountedTLS) MountedTLS) []MountedTLS {
 	running := max(len(o.Pods), int(o.StatefulSet.SpecReplicas))
 	if running == 0 || running == 1 && (!helper.UsesSurge(etcd) || etcd.Spec.Replicas > 1) {

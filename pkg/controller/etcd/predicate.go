@@ -51,12 +51,17 @@ func etcdChanged() predicate.Predicate {
 				helper.IsSuspended(newEtcd) != helper.IsSuspended(oldEtcd) ||
 				skipsFinalSnapshot(newEtcd) && !skipsFinalSnapshot(oldEtcd) ||
 				newEtcd.DeletionTimestamp != nil && oldEtcd.DeletionTimestamp == nil ||
-				!slices.EqualFunc(newEtcd.Status.Members, oldEtcd.Status.Members, isSameState) ||
-				healthOf(newEtcd) != healthOf(oldEtcd) ||
-				isSpaceExhausted(newEtcd) && !isSpaceExhausted(oldEtcd) ||
-				comparisonResult(newEtcd) != comparisonResult(oldEtcd)
+				reportsChange(oldEtcd, newEtcd)
 		},
 	}
+}
+
+// reportsChange is true if a new status reports what no other event does.
+func reportsChange(before, after *druidv1alpha1.Etcd) bool {
+	return !slices.EqualFunc(after.Status.Members, before.Status.Members, isSameState) ||
+		healthOf(after) != healthOf(before) ||
+		isSpaceExhausted(after) && !isSpaceExhausted(before) ||
+		comparisonResult(after) != comparisonResult(before)
 }
 
 func isSameState(a, b druidv1alpha1.EtcdMemberStatus) bool {
