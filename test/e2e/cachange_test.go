@@ -20,7 +20,7 @@ import (
 )
 
 // Every write must succeed within a second. The report contains the longest gap of each change.
-var _ = Describe("Another CA for peers that the spec names", quiet, SpecPriority(-1), Label("long"), func() {
+var _ = Describe("Another CA for peers that the spec names", quiet, SpecPriority(-1), func() {
 	It("interrupts no writes to three members, from issued certificates to those of the user, to others, and back", func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "ca-change")
 		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(3))
