@@ -77,7 +77,8 @@ var _ = Describe("The conditions Ready and Reconciled", func() {
 			Expect(ns.Client.Patch(ctx, patched, client.MergeFrom(secret))).To(Succeed())
 		}
 		setData(framework.NewAuthority("e2e-others").Bundle("client-ca").Data)
-		reports("False CertificatesInvalid", "No client can complete a TLS handshake", "False Waiting", "client-ca")
+		reports("False CertificatesInvalid", "No client can complete a TLS handshake", "True Reconciled", "")
+		Expect(framework.Condition(etcd, "SecretsValid").Message).To(ContainSubstring("tls.crt of Secret client-server does not verify with ca.crt of Secret client-ca"))
 		setData(bundle.Data)
 		recovers()
 
