@@ -41,7 +41,8 @@ var _ = Describe("The conditions Ready and Reconciled", func() {
 					g.Expect(string(condition.Status)+" "+condition.Reason).To(Equal(expected[0]), "%s: %s", conditionType, condition.Message)
 					g.Expect(condition.Message).To(ContainSubstring(expected[1]))
 				}
-				g.Expect(etcd.Status.Ready).To(HaveValue(Equal(ready == "True Quorate")), "gardenlet reads it")
+				isReady := ready == "True Quorate" && reconciled == "True Reconciled" // pods are not ready before they are updated
+				g.Expect(etcd.Status.Ready).To(HaveValue(Equal(isReady)), "gardenlet reads it")
 			})
 		}
 		// recovers waits until the Etcd is as before, with the same pod.
