@@ -175,6 +175,6 @@ var _ = Describe("The change to another CA", func() {
 			"the next member and pod test-1 would reject each other: tls.crt of Secret leaf-next does not verify with ca.crt of Secret ca-old"),
 		Entry("instead of the only one that rejects it", observe("next/next", "old/old", "both/next", "both/next"), "test-0", ""),
 		Entry("not as an additional member", observe("next/next", "old/old", "both/next", "both/next"), "", "pod test-0 would reject"),
-		Entry("beside members without TLS", observe("next/next", "plaintext", "plaintext"), "test-0", ""),
+		Entry("next to members without TLS", observe("next/next", "plaintext", "plaintext"), "test-0", ""),
 	)
 })
