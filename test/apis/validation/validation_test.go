@@ -114,6 +114,8 @@ var _ = Describe("ValidateEtcd", func() {
 		Entry("a schedule on the seventh day", "spec.backup.fullSnapshotSchedule", "0 is Sunday", schedule("0 0 * * 7")),
 		Entry("a schedule of defragmentation that is none", "spec.etcd.defragmentationSchedule", "cannot read it",
 			func(e *druidv1alpha1.Etcd) { e.Spec.Etcd.DefragmentationSchedule = new("daily") }),
+		Entry("a token with a character that YAML forbids", "spec.etcd.initialClusterToken", "remove them",
+			func(e *druidv1alpha1.Etcd) { e.Spec.Etcd.InitialClusterToken = new("\x7ftoken") }),
 		Entry("a retention that is no time", "spec.sharedConfig.autoCompactionRetention", "such as 30m", retention("periodic", "soon")),
 		Entry("a negative retention", "spec.sharedConfig.autoCompactionRetention", "such as 30m", retention("periodic", "-1")),
 		Entry("a negative time of retention", "spec.sharedConfig.autoCompactionRetention", "such as 30m", retention("periodic", "-30m")),

@@ -30,8 +30,21 @@ func validateEtcdConfig(etcd *druidv1alpha1.Etcd, spec *field.Path) field.ErrorL
 		validateSchedule(config.DefragmentationSchedule, etcdPath.Child("defragmentationSchedule")),
 		validateImage(config.Image, etcdPath.Child("image")),
 		validateVersion(config.Version, etcdPath.Child("version")),
+		validateToken(config.InitialClusterToken, etcdPath.Child("initialClusterToken")),
 		validateRetention(etcd, spec.Child("sharedConfig", "autoCompactionRetention")),
 	)
+}
+
+// validateToken rejects a text that the configuration of etcd, which is YAML, cannot contain. JSON, and so the API server, allows it.
+func validateToken(token *string, path *field.Path) field.ErrorList {
+	isForbidden := func(char rune) bool {
+		return char >= 0x7f && char <= 0x9f && char != 0x85 || char == 0xfeff || char == 0xfffe || char == 0xffff
+	}
+	if token == nil || !strings.ContainsFunc(*token, isForbidden) {
+		return nil
+	}
+
+	return field.ErrorList{field.Invalid(path, *token, "must not have control characters, because it is part of a YAML document: remove them")}
 }
 
 // validateVersion rejects versions of etcd for which the operator has no images. A CustomResourceDefinition of another version does not.
