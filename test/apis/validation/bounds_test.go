@@ -188,6 +188,12 @@ var _ = Describe("The bounds of a kind", func() {
 		task.Name += "n"
 		Expect(validation.ValidateCopyBackupsTask(task)).To(ConsistOf(And(HaveField("Field", "metadata.name"), MatchError(ContainSubstring("may not be more than 56")))))
 	})
+
+	It("include the labels of the pods of a task for a copy", func() {
+		task := &druidv1alpha1.EtcdCopyBackupsTask{}
+		task.Spec.PodLabels = map[string]string{"example.com/allowed": "-"}
+		Expect(validation.ValidateCopyBackupsTask(task)).To(ConsistOf(And(HaveField("Field", "spec.podLabels"), MatchError(ContainSubstring("a valid label must")))))
+	})
 })
 
 func expectDescribed[Spec any](kind randomspec.Kind, bounds []validation.Bound[Spec]) {

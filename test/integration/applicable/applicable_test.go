@@ -48,7 +48,7 @@ const (
 )
 
 // named matches a message with the field that it is about.
-var named = regexp.MustCompile(`(spec|metadata)(\.|\[|: )`)
+var named = regexp.MustCompile(`\b(spec|metadata)(\.\w|\[)`)
 
 // results are the outcomes of many objects.
 type results struct {
@@ -197,10 +197,10 @@ func outcomeOf(ctx context.Context, object map[string]any, decide func(encoded [
 	case decided.refusal != "":
 		return rejectedByRule, decided.refusal
 	case decided.waiting != "":
-		return neitherOfThem, "nothing is rendered: " + decided.waiting
+		return neitherOfThem, "the operator waits: " + decided.waiting
 	}
 	for _, object := range decided.objects {
-		if err := api.Create(ctx, object.DeepCopyObject().(client.Object), client.DryRunAll); isRejection(err) && hasDryRun(object) {
+		if err := api.Create(ctx, object.DeepCopyObject().(client.Object), client.DryRunAll); isRejection(err) && decided.hasDryRun(object) {
 			return rejectedByDryRun, err.Error()
 		}
 	}
@@ -221,13 +221,6 @@ func outcomeOf(ctx context.Context, object map[string]any, decide func(encoded [
 
 // isRejection is true for an error that the author of the object must resolve.
 func isRejection(err error) bool { return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) }
-
-// hasDryRun is true for the kinds for which the operator requests a dry run before it accepts a generation.
-func hasDryRun(object client.Object) bool {
-	kind := object.GetObjectKind().GroupVersionKind().Kind
-
-	return slices.Contains([]string{"StatefulSet", "Service", "PodDisruptionBudget", "NetworkPolicy", "ConfigMap", "Job"}, kind)
-}
 
 // cpuTime returns the CPU time of this process until now. The API server is another process.
 func cpuTime() time.Duration {

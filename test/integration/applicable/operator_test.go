@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -36,8 +37,8 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/target"
 )
 
-// maxReconciliations is the largest number of reconciliations of one Etcd. A new cluster with seven members needs fewer.
-const maxReconciliations = 40
+// maxReconciliations is the largest number of reconciliations of one Etcd. Seven members that are added one after the other need fewer.
+const maxReconciliations = 150
 
 // config is the configuration of the operator. All objects that it can render are rendered.
 var config = target.Config{
@@ -56,10 +57,16 @@ var config = target.Config{
 type decision struct {
 	// refusal is why the operator rejects it. Empty: it does not.
 	refusal string
-	// waiting is what the operator waits for before it has rendered anything. Empty: nothing.
+	// waiting is what the operator still waits for. Empty: nothing.
 	waiting string
 	// objects are all objects of the largest rendering.
 	objects []client.Object
+	// kinds are the kinds of objects for which the operator requests a dry run before it accepts the generation.
+	kinds []string
+}
+
+func (d decision) hasDryRun(object client.Object) bool {
+	return slices.Contains(d.kinds, object.GetObjectKind().GroupVersionKind().Kind)
 }
 
 // decide reconciles a new Etcd with the engine of the operator in a simulated cluster, until all members have started. All Secrets and the
@@ -74,7 +81,12 @@ func decide(etcd *druidv1alpha1.Etcd) decision {
 	}
 	var run *engine.Run
 	operator := simulator.NewOperator(cluster, config)
-	operator.OnObserve = func(o *etcdcluster.Observation) { o.Gardener = gardenerOf(canonical) }
+	operator.OnObserve = func(o *etcdcluster.Observation) {
+		o.Gardener = gardenerOf(canonical)
+		if helper.IsStoreConfigured(canonical) { // the simulated sidecar does not know deprecated fields
+			o.FullSnapshotLease.RenewTime = cluster.Now()
+		}
+	}
 	operator.OnApply = func(applied *engine.Run, _ simulator.Manifest) { run = applied }
 	result := engine.Result{}
 	for range maxReconciliations {
@@ -83,15 +95,20 @@ func decide(etcd *druidv1alpha1.Etcd) decision {
 			break
 		}
 		cluster.Tick()
+		cluster.RenewLeases()
 	}
 	switch {
 	case len(result.Errors) > 0:
 		return decision{refusal: fmt.Sprintf("%s: %s", result.Errors[0].Code, result.Errors[0].Description)}
-	case run == nil:
-		return decision{waiting: result.Description}
+	case run == nil, result.State != druidv1alpha1.LastOperationStateSucceeded:
+		return decision{waiting: fmt.Sprintf("%s %s", result.State, result.Description)}
+	}
+	kinds := []string{"StatefulSet", "Service", "PodDisruptionBudget", "NetworkPolicy", "ConfigMap"}
+	if etcd.Spec.Backup.SnapshotCompaction != nil {
+		kinds = append(kinds, "Job")
 	}
 
-	return decision{objects: objectsOf(run)}
+	return decision{objects: objectsOf(run), kinds: kinds}
 }
 
 // gardenerOf returns a BackupEntry for the store of an Etcd that needs one.

@@ -5,6 +5,7 @@
 package validation
 
 import (
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -18,6 +19,7 @@ func ValidateCopyBackupsTask(task *druidv1alpha1.EtcdCopyBackupsTask) field.Erro
 	errs := checkAll(CopyBackupsTaskBounds, task.Spec)
 	errs = append(errs, validateStore(task.Spec.SourceStore, field.NewPath("spec", "sourceStore"))...)
 	errs = append(errs, validateStore(task.Spec.TargetStore, field.NewPath("spec", "targetStore"))...)
+	errs = append(errs, metav1validation.ValidateLabels(task.Spec.PodLabels, field.NewPath("spec", "podLabels"))...)
 	if most := validation.LabelValueMaxLength - len(helper.CopyBackupsJobName(&druidv1alpha1.EtcdCopyBackupsTask{})); len(task.Name) > most {
 		errs = append(errs, field.TooLong(field.NewPath("metadata", "name"), task.Name, most))
 	}
