@@ -35,8 +35,8 @@ func (m MountedTLS) ca() string { return cmp.Or(m.ClientCA, m.PeerCA) }
 type CAStage struct {
 	// Kept has the certificates of the pod, which other pods mount now. Nil: they are the wanted ones.
 	Kept *MountedTLS
-	// KeptCA is the Secret with the CA bundle of the pod, and KeptKey its key. Pods mount it now. Empty: it is another one.
-	KeptCA, KeptKey string
+	// KeptCA is the Secret with the combined CA bundle of the pod. Pods mount it now. Empty: it is another one.
+	KeptCA string
 	// Trusted is the CA bundle of the pod: all CAs that pods trust now, and the wanted ones. Nil: it is KeptCA, or else the wanted CA bundle.
 	Trusted []Certificate
 	// Problem is why this cannot be decided, with the remedy. Empty: it is decided.
@@ -67,7 +67,7 @@ func (o Observation) caStage(etcd *druidv1alpha1.Etcd, kind func(MountedTLS) Mou
 		return CAStage{}
 	}
 	if template := kind(o.StatefulSet.TLS); o.isUnfinished(etcd, kind, template, wanted) {
-		return CAStage{Kept: template.keptFor(wanted), KeptCA: template.ca(), KeptKey: o.caKeyOf(template.ca())}
+		return CAStage{Kept: template.keptFor(wanted), KeptCA: template.ca()}
 	}
 	if !slices.ContainsFunc(o.Pods, func(pod Pod) bool { return !o.IsHealthy(pod) || kind(pod.TLS) != wanted }) {
 		return CAStage{} // the next reconciliation restores the pod template

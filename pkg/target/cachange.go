@@ -38,6 +38,8 @@ type CABundle struct {
 	PEM []byte
 	// ForClients is true if it verifies connections of clients. False: it verifies connections between members.
 	ForClients bool
+	// IsMounted is true if all members mount it, and get the new certificates next.
+	IsMounted bool
 }
 
 // secretResync is when a Secret is read again that no Etcd references.
@@ -72,14 +74,15 @@ func (t *Target) applyStage(o etcdcluster.Observation, stage etcdcluster.CAStage
 		tls.ServerTLSSecretRef = corev1.SecretReference{Name: cmp.Or(kept.Server, kept.Peer)}
 		tls.ClientTLSSecretRef = corev1.SecretReference{Name: cmp.Or(kept.Client, tls.ClientTLSSecretRef.Name)}
 	}
+	combined := stage.KeptCA
 	if stage.Trusted != nil {
-		bundle := CABundle{PEM: etcdcluster.EncodeBundle(stage.Trusted), ForClients: forClients}
+		bundle := CABundle{PEM: etcdcluster.EncodeBundle(stage.Trusted), ForClients: forClients, IsMounted: stage.Kept == nil}
 		bundle.Name = etcdcluster.CombinedCAName(caName, bundle.PEM)
 		t.CAChange.Bundles = append(t.CAChange.Bundles, bundle)
-		tls.TLSCASecretRef = druidv1alpha1.SecretReference{SecretReference: corev1.SecretReference{Name: bundle.Name}, DataKey: new(etcdcluster.BundleKey)}
+		combined = bundle.Name
 	}
-	if stage.KeptCA != "" {
-		tls.TLSCASecretRef = druidv1alpha1.SecretReference{SecretReference: corev1.SecretReference{Name: stage.KeptCA}, DataKey: &stage.KeptKey}
+	if combined != "" {
+		tls.TLSCASecretRef = druidv1alpha1.SecretReference{SecretReference: corev1.SecretReference{Name: combined}, DataKey: new(etcdcluster.BundleKey)}
 	}
 	t.CAChange.IsPartial = t.CAChange.IsPartial || !stage.IsLast()
 	who := "peers"

@@ -31,13 +31,26 @@ func (r *execution) ensureBundles(ctx context.Context, run *engine.Run) error {
 		if err := r.ensureBundle(ctx, run, bundle); err != nil {
 			return err
 		}
-		if bundle.ForClients && run.Target.TLS.Client != state.ModeManaged {
-			if err := r.extendConnection(ctx, run, bundle.PEM); err != nil {
+		if bundle.ForClients {
+			if err := r.publishBundle(ctx, run, bundle); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// publishBundle writes a CA bundle to the Secret with which applications connect. Until members change to certificates of the user, that Secret has an
+// issued certificate. While they change to issued ones, it exists as soon as all members accept its certificate.
+func (r *execution) publishBundle(ctx context.Context, run *engine.Run, bundle target.CABundle) error {
+	switch {
+	case run.Target.TLS.Client != state.ModeManaged:
+		return r.extendConnection(ctx, run, bundle.PEM)
+	case bundle.IsMounted:
+		return r.ensureConnection(ctx, run, bundle.PEM)
+	default:
+		return nil
+	}
 }
 
 func (r *execution) ensureBundle(ctx context.Context, run *engine.Run, bundle target.CABundle) error {
@@ -49,13 +62,10 @@ func (r *execution) ensureBundle(ctx context.Context, run *engine.Run, bundle ta
 		Type: corev1.SecretTypeOpaque, Immutable: new(true), Data: map[string][]byte{etcdcluster.BundleKey: bundle.PEM},
 	}
 	existing := metadataOf(corev1.SchemeGroupVersion.WithKind("Secret"))
-	err := r.cached().Get(ctx, client.ObjectKeyFromObject(secret), existing)
+	err := r.Reader.Get(ctx, client.ObjectKeyFromObject(secret), existing)
 	if apierrors.IsNotFound(err) {
 		if err = r.Client.Create(ctx, secret); err == nil {
 			return nil
-		}
-		if apierrors.IsAlreadyExists(err) {
-			err = r.Reader.Get(ctx, client.ObjectKeyFromObject(secret), existing)
 		}
 	}
 	if err != nil {
@@ -67,8 +77,7 @@ func (r *execution) ensureBundle(ctx context.Context, run *engine.Run, bundle ta
 	return nil
 }
 
-// extendConnection writes a CA bundle to the Secret with which applications connect, while members change from issued certificates to those of the
-// user. Applications then verify both.
+// extendConnection writes a CA bundle to the Secret with which applications connect, if it exists.
 func (r *execution) extendConnection(ctx context.Context, run *engine.Run, bundle []byte) error {
 	key := client.ObjectKey{Namespace: run.Target.Etcd.Namespace, Name: secrets.ConnectionName(run.Target.Etcd)}
 	if exists, err := r.payloadExists(ctx, key.Namespace, key.Name); err != nil || !exists {

@@ -60,15 +60,33 @@ func useIssued(etcd *druidv1alpha1.Etcd) {
 	etcd.Spec.Etcd.EnableTLS, etcd.Spec.Etcd.ClientUrlTLS, etcd.Spec.Etcd.PeerUrlTLS, etcd.Spec.Backup.TLS = new(true), nil, nil, nil
 }
 
+// serverSecrets are the Secrets with certificates for clients that pods mount.
+func serverSecrets(k *kube.Cluster) map[string]bool {
+	pods, names := &corev1.PodList{}, map[string]bool{}
+	must(k.Client(nil).List(context.Background(), pods))
+	for _, pod := range pods.Items {
+		for _, volume := range pod.Spec.Volumes {
+			if volume.Name == "etcd-server-tls" {
+				names[volume.Secret.SecretName] = true
+			}
+		}
+	}
+
+	return names
+}
+
 var _ = Describe("Another CA that the spec names", func() {
 	ctx := context.Background()
 	// change changes the Etcd, and expects that etcd accepts writes at each write of the operator. It returns the reports of Reconciled.
-	change := func(k *kube.Cluster, mutate func(*druidv1alpha1.Etcd)) []string {
+	change := func(k *kube.Cluster, mutate func(*druidv1alpha1.Etcd), checks ...func()) []string {
 		GinkgoHelper()
 		var reports []string
 		update(mutate)(k)
 		startOperator(k, func(write kube.Write) {
 			Expect(k.EtcdCluster().Write()).To(Succeed(), "at %s", write.What)
+			for _, check := range checks {
+				check()
+			}
 			for _, condition := range k.EtcdObject().Status.Conditions {
 				if condition.Type == "Reconciled" && (len(reports) == 0 || reports[len(reports)-1] != condition.Message) {
 					reports = append(reports, condition.Message)
@@ -107,7 +125,18 @@ var _ = Describe("Another CA that the spec names", func() {
 		Expect(combined(k)).To(BeEmpty(), "no pod mounts them any more")
 
 		By("returning to issued certificates")
-		change(k, useIssued)
+		isPublished := false
+		change(k, useIssued, func() {
+			servers := serverSecrets(k)
+			if !servers["other-server"] || len(servers) == 1 {
+				return
+			}
+			connection := &corev1.Secret{}
+			must(k.Client(nil).Get(ctx, client.ObjectKey{Namespace: "demo", Name: "main-connection"}, connection))
+			Expect(connection.Data).To(HaveKeyWithValue("ca.crt", ContainSubstring(string(otherAuthority.PEM()))), "clients verify both certificates")
+			isPublished = true
+		})
+		Expect(isPublished).To(Equal(who == "clients"))
 		succeeded(3, 22)(k)
 		Expect(combined(k)).To(BeEmpty())
 	},

@@ -57,7 +57,7 @@ func (r *execution) Certificates(ctx context.Context, run *engine.Run) (secrets.
 		return secrets.Names{}, err
 	}
 	if t.PublishesConnection(o) {
-		return names, r.ensureConnection(ctx, run)
+		return names, r.ensureIssuedConnection(ctx, run)
 	}
 	return names, nil
 }

@@ -110,7 +110,7 @@ func (r *execution) advance(ctx context.Context, run *engine.Run, mr *resourcesv
 func (r *execution) cleanupSecrets(ctx context.Context, run *engine.Run) error {
 	i, t := r.issuedFor(run), run.Target
 	if t.TLS.Client == state.ModeManaged {
-		if err := r.ensureConnection(ctx, run); err != nil {
+		if err := r.ensureIssuedConnection(ctx, run); err != nil {
 			return err
 		}
 	} else if err := r.deleteConnection(ctx, run.Target.Stored); err != nil {

@@ -31,16 +31,22 @@ const (
 	connectionCA        = "ca.crt"
 )
 
+// ensureIssuedConnection writes the Secret with which applications connect, with the bundle of the issued CAs.
+func (r *execution) ensureIssuedConnection(ctx context.Context, run *engine.Run) error {
+	bundle, found := r.issuedFor(run).manager.Get(secrets.ConfigNamesFor(run.Target.Etcd.Name).ClientCA, secretsmanager.Bundle)
+	if !found {
+		return fmt.Errorf("there is no CA for Secret %s", secrets.ConnectionName(run.Target.Etcd))
+	}
+	return r.ensureConnection(ctx, run, bundle.Data[secretsutils.DataKeyCertificateBundle])
+}
+
 // ensureConnection writes the Secret with which applications connect: its name never changes. Its certificate is only for applications,
 // and no pod of the cluster mounts it. Its port is the
 // active client port of the members, which may differ from that of the spec.
-func (r *execution) ensureConnection(ctx context.Context, run *engine.Run) error {
-	configs := secrets.ConfigNamesFor(run.Target.Etcd.Name)
-	issued := r.issuedFor(run)
-	bundle, found := issued.manager.Get(configs.ClientCA, secretsmanager.Bundle)
-	certificate := issued.secrets[configs.Application]
-	if !found || certificate == nil {
-		return fmt.Errorf("there is no CA or no certificate of applications for Secret %s", secrets.ConnectionName(run.Target.Etcd))
+func (r *execution) ensureConnection(ctx context.Context, run *engine.Run, ca []byte) error {
+	certificate := r.issuedFor(run).secrets[secrets.ConfigNamesFor(run.Target.Etcd.Name).Application]
+	if certificate == nil {
+		return fmt.Errorf("there is no certificate of applications for Secret %s", secrets.ConnectionName(run.Target.Etcd))
 	}
 
 	port := cmp.Or(run.Observation.ActiveClientPort(), helper.ClientPort(run.Target.Etcd))
@@ -55,7 +61,7 @@ func (r *execution) ensureConnection(ctx context.Context, run *engine.Run) error
 		connection.Type = corev1.SecretTypeOpaque
 		connection.Data = map[string][]byte{
 			connectionEndpoints:     []byte(fmt.Sprintf("https://%s.%s.svc:%d", helper.ClientServiceName(run.Target.Etcd), run.Target.Etcd.Namespace, port)),
-			connectionCA:            bundle.Data[secretsutils.DataKeyCertificateBundle],
+			connectionCA:            ca,
 			corev1.TLSCertKey:       certificate.Data[corev1.TLSCertKey],
 			corev1.TLSPrivateKeyKey: certificate.Data[corev1.TLSPrivateKeyKey],
 		}

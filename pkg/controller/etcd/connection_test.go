@@ -213,7 +213,7 @@ var _ = Describe("The Secret with which applications connect", func() {
 		Expect(issuedFor("main-application")).To(Equal(first), "it is of the new CA since the rotation was prepared")
 	})
 
-	It("does not exist for a cluster whose Secrets are being replaced by issued ones, before all members use these", func() {
+	It("does not exist for a cluster whose Secrets are being replaced by issued ones, before all members trust the issued CA", func() {
 		k = kube.New(scheme)
 		etcdDruidCluster(3)(k)
 		adopt(k)
@@ -224,7 +224,7 @@ var _ = Describe("The Secret with which applications connect", func() {
 				list := &corev1.PodList{}
 				must(k.Client(nil).List(ctx, list))
 				for _, pod := range list.Items {
-					Expect(pod.Spec.Volumes).To(ContainElement(HaveField("VolumeSource.Secret", HaveField("SecretName", HavePrefix("main-client-ca-bundle-")))))
+					Expect(pod.Spec.Volumes).To(ContainElement(HaveField("VolumeSource.Secret", HaveField("SecretName", Or(HavePrefix("main-client-ca-bundle-"), HavePrefix("main-client-ca-combined-"))))))
 				}
 				observed++
 			}
