@@ -133,11 +133,12 @@ func isAppliedInSurge(v view) bool {
 	}
 }
 
-// isCompatibleWithSurge is true if the generation requests a single member with the endpoints with which the surge is rendered.
+// isCompatibleWithSurge is true if the generation requests a single member with the endpoints with which the surge is rendered. It may request the version
+// that the accepted generation requests, which changes after the surge.
 func isCompatibleWithSurge(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) bool {
 	before := &druidv1alpha1.Etcd{Spec: *o.State.Accepted.Spec}
-
 	_, changesVersion := pendingChange(etcd, o)
+	changesVersion = changesVersion && helper.EtcdVersion(etcd) != helper.EtcdVersion(before)
 
 	return etcd.Spec.Replicas == 1 && helper.ManagesPods(etcd) && !changesVersion && endpointsOf(etcd) == endpointsOf(before)
 }
@@ -171,6 +172,11 @@ func (v view) withoutRemoved() view {
 // isVoting is true for a healthy voting member in the member list.
 func isVoting(m etcdcluster.Member) bool {
 	return m.Listed != nil && !m.Listed.Learner && m.IsHealthy()
+}
+
+// isVotingUnready is true for a healthy voting member whose pod is not ready, for example because its sidecar does not start.
+func isVotingUnready(m etcdcluster.Member) bool {
+	return isVoting(m) && m.Pod != nil && !m.Pod.Ready && !m.Pod.Deleting
 }
 
 // votesTwice is true while both members may vote. Without a quorum there is no member list: then the temporary member itself, the phase, or the

@@ -47,6 +47,20 @@ var _ = Describe("Surge", func() {
 		s.inject("spec.etcd.image changes", func() { s.image = "v2" })
 	}
 
+	It("accepts another image while it is taken back, although a change of the version waits for its end", func() {
+		s := running()
+		s.SetImageBroken("broken", true)
+		s.inject("the image becomes broken", func() { s.image = "broken" })
+		s.runUntil(func() bool { return s.Objects.PodFor(1) != nil })
+		s.inject("the spec requests etcd 3.5", func() { s.Etcd.Spec.Etcd.Version = new("3.5") })
+		s.runUntil(func() bool { return s.Objects.State.Surge.IsActive() && s.Objects.State.Surge.Phase == state.SurgeCleanUp })
+		s.inject("pod main-0 is deleted", func() { s.DeletePod(0) })
+		s.runFor(10)
+		s.inject("the image becomes v2", func() { s.image = "v2" })
+		s.run()
+		s.expectDone()
+	})
+
 	It("replaces the only member through a temporary second one", func() {
 		s := running(withStore)
 		first := s.Objects.PodFor(0).UID
