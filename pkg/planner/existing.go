@@ -79,10 +79,18 @@ func isRemovingExisting(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) boo
 }
 
 // completeExistingRemoval continues a removal that has begun, before outdated pods are replaced. The number of voting members may be even, or a learner
-// keeps out a member of the Etcd. Other learners do not delay the replacement: a sidecar may add them again and again.
+// keeps out a member of the Etcd. Such a learner is removed also before the removal begins, which waits for that member. Other learners do not delay the
+// replacement: a sidecar may add them again and again.
 func completeExistingRemoval(v view, p plan.Plan) (plan.Plan, bool) {
-	hasVoter := slices.ContainsFunc(etcdcluster.ListedLeaving(v.etcd, v.o), func(m etcdcluster.ListedMember) bool { return !m.Learner })
-	if !isRemovingExisting(v.etcd, v.o) || !hasVoter && !v.isAnyKeptOut() {
+	leaving := etcdcluster.ListedLeaving(v.etcd, v.o)
+	isLearner := func(m etcdcluster.ListedMember) bool { return m.Learner }
+	if learner := slices.IndexFunc(leaving, isLearner); learner >= 0 && v.isAnyKeptOut() && v.isMemberListKnown() {
+		p.Stage, p.PollMembers = plan.StageScaleIn, true
+
+		return removeOneOfExisting(v, p, leaving[learner], v.recordedExisting()), true
+	}
+	hasVoter := slices.ContainsFunc(leaving, func(m etcdcluster.ListedMember) bool { return !m.Learner })
+	if !isRemovingExisting(v.etcd, v.o) || !hasVoter {
 		return p, false
 	}
 	continued, is := removeExisting(v, p)
@@ -114,9 +122,6 @@ func removeExisting(v view, p plan.Plan) (plan.Plan, bool) {
 	p.Existing = &recorded
 
 	next := nextExistingToRemove(v, leaving)
-	if learner := slices.IndexFunc(leaving, func(m etcdcluster.ListedMember) bool { return m.Learner }); learner >= 0 && v.isAnyKeptOut() {
-		next = leaving[learner]
-	}
 	if !next.Learner {
 		if slices.ContainsFunc(v.members, func(m etcdcluster.Member) bool { return awaitedOf(v, m) != "" }) {
 			return p, false // the rules after this one repair it, or wait for it
@@ -215,7 +220,7 @@ func nextExistingToRemove(v view, leaving []etcdcluster.ListedMember) etcdcluste
 // leaderID is the ID of the leader as a healthy member of the Etcd reports it. 0: no member reports it.
 func (v view) leaderID() uint64 {
 	for _, member := range v.members {
-		if member.IsHealthy() && member.Endpoint != nil {
+		if member.IsHealthy() && member.Endpoint != nil && member.Endpoint.Reachable {
 			return member.Endpoint.LeaderID
 		}
 	}

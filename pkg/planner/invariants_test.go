@@ -696,7 +696,7 @@ func (s *scenario) checkRemoveExisting(step plan.RemoveMember, removed *simulato
 	recorded, others := s.Objects.State.Existing, 0
 	listed := etcdcluster.ListedLeaving(s.acceptedEtcd(), s.Observe())
 	switch {
-	case recorded == nil || recorded.Voters == 0:
+	case !removed.Learner && (recorded == nil || recorded.Voters == 0):
 		s.violated("member %s of the joined cluster is removed, and no removal is recorded", step.Name)
 	case !slices.ContainsFunc(listed, func(m etcdcluster.ListedMember) bool { return m.ID == step.Member }):
 		s.violated("member %s of the joined cluster is removed, and the spec names it", step.Name)

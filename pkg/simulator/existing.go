@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -24,8 +25,13 @@ type existingMember struct {
 	stopped bool
 	// readds is true if its sidecar adds it again as a learner after its removal, as long as another member of the cluster votes.
 	readds bool
-	volume Volume
+	// readdedAt is when its sidecar did so.
+	readdedAt time.Time
+	volume    Volume
 }
+
+// readdPeriod is the least time between two attempts of a sidecar to add its member again.
+const readdPeriod = 15 * time.Second
 
 // AddExisting adds running voting members of an existing cluster, which the Etcd joins.
 func (c *Cluster) AddExisting(names ...string) {
@@ -69,11 +75,11 @@ func (c *Cluster) existingSidecars() bool {
 	for _, ordinal := range slices.Sorted(maps.Keys(c.existing)) {
 		existing := c.existing[ordinal]
 		isLearnerListed := slices.ContainsFunc(c.Members, func(m *Member) bool { return m.Learner })
-		if !existing.readds || existing.stopped || c.Member(ordinal) != nil || !hasVoter || isLearnerListed || c.Leader == 0 {
+		if !existing.readds || existing.stopped || c.Member(ordinal) != nil || !hasVoter || isLearnerListed || c.Leader == 0 || c.now.Sub(existing.readdedAt) < readdPeriod {
 			continue
 		}
 		c.nextID++
-		existing.volume.Member = c.nextID
+		existing.volume.Member, existing.readdedAt = c.nextID, c.now
 		c.Members = append(c.Members, &Member{ID: c.nextID, Ordinal: ordinal, Learner: true, PeerURLs: []string{existingURL(existing.name, 2380)}})
 
 		return true
