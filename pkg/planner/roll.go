@@ -6,6 +6,7 @@ package planner
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -35,12 +36,16 @@ func replaceOutdated(v view, p plan.Plan) (plan.Plan, bool) {
 
 		return p, true
 	}
-	if v.isScalingUp() && v.hasScaleUpBegun() || len(v.members) == 1 {
-		return p, false // with all voting members the replacement costs less, and without those that leave the order is another one
-	}
 	candidate := nextToReplace(v)
-	if candidate == nil {
+	switch {
+	case candidate == nil:
 		return p, false
+	case v.isScalingUp() && v.hasScaleUpBegun():
+		return p, false // with all voting members the replacement costs less
+	case len(v.members) == 1 && !isRepairedByReplacing(*candidate, v.o.StatefulSet):
+		return p, false // it costs less when the members that leave are gone
+	case int(v.etcd.Spec.Replicas) < len(v.members) && !etcdcluster.IsQuorate(v.healthy-1, v.size) && !slices.ContainsFunc(v.members, func(m etcdcluster.Member) bool { return awaitedOf(v, m) != "" }):
+		return p, false // the quorum allows it without the members that leave
 	}
 
 	return replaceHealthy(v, p, *candidate), true

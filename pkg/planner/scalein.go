@@ -148,19 +148,33 @@ func selectPods(v view, p plan.Plan, to int32) (plan.Plan, bool) {
 	return p, false
 }
 
+// takeScaleInBack ends a scale-in that has removed no member, and that the spec does not request any more. It waits for nothing: the members that leave
+// have to recover like the others.
+func takeScaleInBack(v view, p plan.Plan) (plan.Plan, bool) {
+	if recorded := v.o.State.ScaleIn; recorded == nil || v.etcd.Spec.Replicas <= recorded.To || hasRemovedMembers(v.etcd, v.o) {
+		return p, false
+	}
+	p.Stage, p.ScaleIn = plan.StageScaleIn, nil
+	p.Reason = fmt.Sprintf("%s; spec.replicas is %d again, and no member was removed", v.quorumStatus(), v.etcd.Spec.Replicas)
+
+	return p, true
+}
+
 // completeScaleIn continues a scale-in that has removed members, before outdated pods are replaced. The pods of removed members are not ready,
-// so that the PodDisruptionBudget allows no eviction until they are gone. A healthy member is removed only if all that stay are healthy. One
-// that is not healthy is removed without a delay, also as the first one. It does not start again, because its configuration has no advertised
+// so that the PodDisruptionBudget allows no eviction until they are gone. A healthy member is removed only if all that stay are healthy. The
+// removal of one of an even number of voting members costs no tolerance. The pods of the members that stay then need not be ready: some may become ready
+// only after a restart. One that is not healthy is removed without a delay, also as the first one. It does not start again, because its configuration has no advertised
 // URLs. While it votes, no other member can join.
 func completeScaleIn(v view, p plan.Plan) (plan.Plan, bool) {
 	if v.o.State.ScaleIn == nil || p.IsScaleInPaused || !v.isMemberListKnown() {
 		return p, false
 	}
-	isAnyMissing := slices.ContainsFunc(v.members, func(m etcdcluster.Member) bool { return awaitedOf(v, m) != "" })
+	isMissing := func(m etcdcluster.Member) bool { return awaitedOf(v, m) != "" }
+	isNeeded := func(m etcdcluster.Member) bool { return isMissing(m) && (v.size%2 > 0 || !isVotingUnready(m)) }
 	switch {
 	case slices.ContainsFunc(v.leaving, isDeadWeight):
-	case len(v.leaving) == 0 && !isAnyMissing: // none of them is in the member list any more, or none has ever been
-	case !hasRemovedMembers(v.etcd, v.o), len(v.leaving) > 0 && isAnyMissing:
+	case len(v.leaving) == 0 && !slices.ContainsFunc(v.members, isMissing): // none of them is in the member list any more, or none has ever been
+	case !hasRemovedMembers(v.etcd, v.o) && !(v.size%2 == 0 && slices.ContainsFunc(v.members, isVotingUnready)), len(v.leaving) > 0 && slices.ContainsFunc(v.members, isNeeded):
 		return p, false
 	}
 
@@ -222,7 +236,8 @@ func beginScaleIn(v view, p plan.Plan, to int32) plan.Plan {
 
 // abandonJoining begins a scale-in without waiting for members that leave and have never voted. Such a member may be unable to start, for example
 // because its volume cannot be provisioned. Its removal costs no tolerance and no data. It comes before the replacement of outdated pods, which waits for
-// all members. Voting members that leave too must be healthy.
+// all members. Voting members that leave too must be healthy. A change of peer URLs and the removal of a joined cluster come first, and need the rules
+// after this one: they may repair the member.
 func abandonJoining(v view, p plan.Plan) (plan.Plan, bool) {
 	to := int(v.etcd.Spec.Replicas)
 	if v.o.State.ScaleIn != nil || to < 1 || to >= len(v.members) || !v.isMemberListKnown() {
@@ -239,8 +254,9 @@ func abandonJoining(v view, p plan.Plan) (plan.Plan, bool) {
 			return p, false
 		}
 	}
+	isOtherFirst := v.o.PeerChangePending || len(etcdcluster.LeavingExisting(v.etcd)) > 0
 	switch {
-	case voters == len(v.members)-to, slices.ContainsFunc(v.members[:to], isMissing):
+	case voters == len(v.members)-to, voters > 0 && isOtherFirst, slices.ContainsFunc(v.members[:to], isMissing):
 		return p, false
 	case voters > 0:
 		return beginScaleIn(v, p, v.etcd.Spec.Replicas), true
@@ -306,12 +322,6 @@ func continueScaleIn(v view, p plan.Plan) plan.Plan {
 	recorded := v.o.State.ScaleIn
 	leaving := leavingMembers(v.etcd, v.o, recorded.To)
 	p.Stage, p.PollMembers = plan.StageScaleIn, true
-	if v.etcd.Spec.Replicas > recorded.To && !hasRemovedMembers(v.etcd, v.o) {
-		p.ScaleIn = nil
-		p.Reason = fmt.Sprintf("%s; spec.replicas is %d again, and no member was removed", v.quorumStatus(), v.etcd.Spec.Replicas)
-
-		return p
-	}
 	if member := nextToRemove(leaving); member != nil {
 		return removeMember(v, p, *member)
 	}

@@ -7,6 +7,7 @@ package planner_test
 import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	gomegatypes "github.com/onsi/gomega/types"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
@@ -133,6 +134,63 @@ var _ = Describe("Scale-in", func() {
 		s.run()
 		s.expectDone()
 		Expect(s.steps).To(HaveKeyWithValue("ReplaceClaim", 1))
+	})
+
+	It("removes the second of two voting members while the sidecar of the other does not start", func() {
+		s := running(3, withStore)
+		resize(s, "spec.replicas becomes 1", 1)
+		s.runUntil(func() bool { return len(s.Members) == 2 })
+		s.inject("the sidecar in pod main-0 does not start again", func() { s.BreakSidecar(0) })
+		s.inject("the image becomes v2", func() { s.image = "v2" })
+		s.run()
+		s.expectDone()
+		Expect(s.Members).To(HaveLen(1))
+		Expect(s.violations()).To(BeEmpty())
+	})
+
+	It("removes the second of two voting members before the outdated pod of the first one is replaced", func() {
+		s := running(1, withStore)
+		resize(s, "spec.replicas becomes 3", 3)
+		s.runUntil(func() bool { return len(s.Members) == 2 && !s.Members[1].Learner })
+		s.inject("spec.replicas becomes 1, and the image becomes v2", func() { s.Etcd.Spec.Replicas, s.image = 1, "v2" })
+		s.run()
+		s.expectDone()
+		Expect(s.Members).To(HaveLen(1))
+		Expect(s.violations()).To(BeEmpty())
+	})
+
+	DescribeTable("replaces the outdated pod of the only member that stays, whose sidecar does not start", func(replicas int32, removals gomegatypes.GomegaMatcher) {
+		s := running(3, withStore)
+		resize(s, "spec.replicas becomes 1", 1)
+		s.runUntil(func() bool { return s.Objects.State.ScaleIn != nil })
+		s.inject("the sidecar in pod main-0 does not start again", func() { s.BreakSidecar(0) })
+		s.runFor(10)
+		s.inject("the image becomes v2, and spec.replicas may change", func() { s.Etcd.Spec.Replicas, s.image = replicas, "v2" })
+		s.run()
+		s.expectDone()
+		Expect(s.steps["RemoveMember"]).To(removals)
+		Expect(s.violations()).To(BeEmpty())
+	},
+		Entry("and continues", int32(1), Equal(2)),
+		Entry("and ends, because the spec requests all members again", int32(3), BeZero()),
+	)
+
+	It("begins after the image of a member that leaves is corrected, while peer TLS is switched on", func() {
+		s := running(3, withoutPeerTLS)
+		s.SetImageBroken("broken", true)
+		s.inject("spec.replicas becomes 5", func() { s.Etcd.Spec.Replicas = 5 })
+		s.runUntil(func() bool { return len(s.Members) == 4 && s.Member(3) != nil && !s.Member(3).Learner })
+		s.inject("the image becomes broken", func() { s.image = "broken" })
+		s.inject("pod main-4 is deleted", func() { s.DeletePod(4) })
+		s.runFor(20)
+		s.inject("spec.replicas becomes 3, peer TLS is switched on, and the image becomes v2", func() {
+			s.Etcd.Spec.Replicas, s.image = 3, "v2"
+			withPeerTLS(s.Etcd)
+		})
+		s.run()
+		s.expectDone()
+		Expect(s.Members).To(HaveLen(3))
+		Expect(s.violations()).To(BeEmpty())
 	})
 
 	DescribeTable("takes a scale-up back whose next member has no node",
