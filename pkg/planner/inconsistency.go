@@ -121,13 +121,15 @@ func selectAgain(v view, p plan.Plan) (plan.Plan, bool) {
 	return p, false
 }
 
-// mayHaveOtherData is true if the last comparison has found other data in a member of this name than in a quorum. A member stays excluded while another
-// comparison is not confirmed.
+// mayHaveOtherData is true if the last comparison has found other data in this member than in a quorum. A member stays excluded while another
+// comparison is not confirmed. A member that has joined again since then has another ID, and got the data of the leader.
 func mayHaveOtherData(v view, m etcdcluster.Member) bool {
 	found := v.o.State.Inconsistency
 	correct, has := consistency.Majority(found)
 
-	return found != nil && slices.ContainsFunc(found.Members, func(h state.MemberHash) bool { return h.Name == m.Name && (!has || h.Hash != correct) })
+	return found != nil && slices.ContainsFunc(found.Members, func(h state.MemberHash) bool {
+		return h.Name == m.Name && (m.Listed == nil || m.Listed.Learner || h.ID == etcdcluster.FormatID(m.Listed.ID)) && (!has || h.Hash != correct)
+	})
 }
 
 // haltOnInconsistency stops if no quorum of all voting members has the same data. Each step could delete the correct data. It does not stop any more
@@ -178,7 +180,8 @@ func moveLeaderOfDiffering(v view, p plan.Plan, differing []etcdcluster.Member) 
 	return p, true
 }
 
-// replaceNextDiffering replaces one member with its volume. All others recover first, except the ones that are replaced later.
+// replaceNextDiffering replaces one member with its volume. All others recover first, except the ones that are replaced later. The pod of a healthy member
+// need not be ready: if only its replacement makes it ready, that waits for this one.
 func replaceNextDiffering(v view, p plan.Plan, differing []etcdcluster.Member) (plan.Plan, bool) {
 	next := slices.IndexFunc(differing, func(m etcdcluster.Member) bool { return v.o.ClaimFor(m.Ordinal).Deleting })
 	member := differing[max(next, 0)]
@@ -187,20 +190,21 @@ func replaceNextDiffering(v view, p plan.Plan, differing []etcdcluster.Member) (
 	isReplaced := func(m etcdcluster.Member) bool {
 		return slices.ContainsFunc(differing, func(other etcdcluster.Member) bool { return other.Ordinal == m.Ordinal })
 	}
-	isAwaited := func(m etcdcluster.Member) bool { return !isReplaced(m) && awaitedOf(v, m) != "" }
+	isAwaited := func(m etcdcluster.Member) bool {
+		return !isReplaced(m) && awaitedOf(v, m) != "" && !isVotingUnready(m)
+	}
 	correct := len(correctMembers(v))
 	switch {
 	case slices.ContainsFunc(slices.Concat(v.members, v.leaving), isAwaited), !etcdcluster.IsQuorate(correct, v.size), member.Pod.IsNodeUnreachable():
 		return p, false // the rules for other faults decide
 	case claim.Deleting:
 		return stopDiffering(v, p, member), true
-	case v.leader() == nil:
-		p.WaitsFor = "a leader"
-
-		return p, true
 	}
 	if p.WaitsFor = awaitedBeforeReplacement(v); p.WaitsFor != "" {
 		return p, true
+	}
+	if v.leader() == nil {
+		return replaceHiddenLeader(v, p, differing), true
 	}
 	if before, waits := snapshotBeforeRemoval(v, p); waits && holdsRest(v.o.SnapshotAttempts, before) {
 		return before, true
@@ -215,12 +219,41 @@ func replaceNextDiffering(v view, p plan.Plan, differing []etcdcluster.Member) (
 	return retained, true
 }
 
+// replaceHiddenLeader restarts the pod of a leader with other data that the operator does not reach: only the leader itself can transfer its leadership.
+func replaceHiddenLeader(v view, p plan.Plan, differing []etcdcluster.Member) plan.Plan {
+	leads := func(m etcdcluster.Member) bool { return isHidden(m) && m.Listed.ID == v.leaderID() }
+	i := slices.IndexFunc(differing, leads)
+	if i < 0 {
+		p.WaitsFor = "a leader"
+
+		return p
+	}
+	p.Reason += fmt.Sprintf("; %s leads, and the operator does not reach it: another member leads when its pod restarts", differing[i].Name)
+	p.Step = plan.EvictPod{Meta: podMeta(differing[i])}
+
+	return p
+}
+
+// isHidden is true for a member that does not respond while the client Service does not select its pod: NetworkPolicies that are derived from the Service
+// may prevent the operator from reaching it.
+func isHidden(m etcdcluster.Member) bool {
+	return m.Pod != nil && m.Pod.Excluded && (m.Endpoint == nil || !m.Endpoint.Reachable)
+}
+
+// mayBeHealthy is true for a hidden member whose pod was ready a short time ago, according to its kubelet.
+func mayBeHealthy(v view, m etcdcluster.Member) bool {
+	return isHidden(m) && !m.Pod.IsNodeUnreachable() && v.now.Sub(m.Pod.ReadinessSince()) < unreadyHoldTime
+}
+
 // stopDiffering stops the pod of a member whose claim is being deleted. It uses an eviction also if the member does not respond: the operator may be unable
-// to reach it while the pod is excluded.
+// to reach it while the pod is excluded. While the pod of another healthy member is not ready, the PodDisruptionBudget may refuse each eviction, and the
+// pod is deleted.
 func stopDiffering(v view, p plan.Plan, m etcdcluster.Member) plan.Plan {
 	p.Reason += "; its claim is being deleted, and its pod uses it"
 	p.Step = plan.EvictPod{Meta: plan.Meta{Object: m.Pod.Name, UID: m.Pod.UID}}
-	if isProtectedByPDB(v, m) {
+	all := slices.Concat(v.members, v.leaving)
+	isRefused := m.Pod.Ready && !etcdcluster.IsQuorate(readyPodsOf(all)-1, len(all))
+	if isProtectedByPDB(v, m) || isRefused && slices.ContainsFunc(all, isVotingUnready) {
 		p.Step = deletePod(*m.Pod)
 	}
 

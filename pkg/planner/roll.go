@@ -105,11 +105,11 @@ func nextToReplace(v view) *etcdcluster.Member {
 
 // unhealthyToReplace is the first unhealthy member whose outdated pod does not pass its probe according to its kubelet, and for which is
 // holds. Replacing it loses nothing. Of a pod on an unreachable node only the API server reports that it is not ready; such a member may be
-// healthy. Nil: none.
+// healthy. A hidden member may be healthy again before its pod is ready. Nil: none.
 func unhealthyToReplace(v view, is func(etcdcluster.Pod) bool) *etcdcluster.Member {
 	for i := range v.members {
 		member := &v.members[i]
-		if member.IsOutdated(v.o.StatefulSet) && !member.IsHealthy() && !member.Pod.Ready && !member.Pod.ContainersReady && is(*member.Pod) {
+		if member.IsOutdated(v.o.StatefulSet) && !member.IsHealthy() && !mayBeHealthy(v, *member) && !member.Pod.Ready && !member.Pod.ContainersReady && is(*member.Pod) {
 			return member
 		}
 	}
@@ -202,8 +202,12 @@ func replaceHealthy(v view, p plan.Plan, m etcdcluster.Member) plan.Plan {
 // replaced would have to transfer it again.
 func moveLeader(v view, p plan.Plan, leader etcdcluster.Member) plan.Plan {
 	var successor *etcdcluster.Member
-	for i := range v.members {
-		member := &v.members[i]
+	candidates := v.members
+	if len(candidates) == 1 {
+		candidates = slices.Concat(v.members, v.leaving)
+	}
+	for i := range candidates {
+		member := &candidates[i]
 		if member.Ordinal == leader.Ordinal || !mayLead(*member) {
 			continue
 		}

@@ -272,6 +272,8 @@ func replaceLostVolume(v view, p plan.Plan, m etcdcluster.Member) (plan.Plan, bo
 	p.Stage = plan.StageReplaceVolume
 	canBeMade := m.Pod != nil && !m.Pod.Deleting
 	switch {
+	case claim.Deleting && canBeMade && mayBeHealthy(v, m):
+		return p, false // the rule that excluded its pod from the client Service stops it, by an eviction
 	case claim.Deleting && canBeMade:
 		p.Reason = fmt.Sprintf("%s; claim %s is being replaced, and pod %s still names it", v.quorumStatus(), claim.Name, m.Pod.Name)
 		p.Step = deletePod(*m.Pod)
