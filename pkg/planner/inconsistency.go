@@ -234,8 +234,8 @@ func replaceHiddenLeader(v view, p plan.Plan, differing []etcdcluster.Member) pl
 	return p
 }
 
-// isHidden is true for a member that does not respond while the client Service does not select its pod: NetworkPolicies that are derived from the Service
-// may prevent the operator from reaching it.
+// isHidden is true for a member that does not respond while the client Service does not select its pod. NetworkPolicies that are derived from the
+// Service may prevent the operator from reaching it.
 func isHidden(m etcdcluster.Member) bool {
 	return m.Pod != nil && m.Pod.Excluded && (m.Endpoint == nil || !m.Endpoint.Reachable)
 }

@@ -161,29 +161,35 @@ func takeScaleInBack(v view, p plan.Plan) (plan.Plan, bool) {
 }
 
 // completeScaleIn continues a scale-in that has removed members, before outdated pods are replaced. The pods of removed members are not ready,
-// so that the PodDisruptionBudget allows no eviction until they are gone. A healthy member is removed only if all that stay are healthy. The
-// removal of one of an even number of voting members costs no tolerance. The pods of the members that stay then need not be ready: some may become ready
-// only after a restart. One that is not healthy is removed without a delay, also as the first one. It does not start again, because its configuration has no advertised
-// URLs. While it votes, no other member can join.
+// so that the PodDisruptionBudget allows no eviction until they are gone.
 func completeScaleIn(v view, p plan.Plan) (plan.Plan, bool) {
-	if v.o.State.ScaleIn == nil || p.IsScaleInPaused || !v.isMemberListKnown() {
+	if v.o.State.ScaleIn == nil || p.IsScaleInPaused || !v.isMemberListKnown() || !mayContinueScaleIn(v) {
 		return p, false
 	}
-	isMissing := func(m etcdcluster.Member) bool { return awaitedOf(v, m) != "" }
-	isNeeded := func(m etcdcluster.Member) bool { return isMissing(m) && (v.size%2 > 0 || !isVotingUnready(m)) }
-	switch {
-	case slices.ContainsFunc(v.leaving, isDeadWeight):
-	case len(v.leaving) == 0 && !slices.ContainsFunc(v.members, isMissing): // none of them is in the member list any more, or none has ever been
-	case !hasRemovedMembers(v.etcd, v.o) && !(v.size%2 == 0 && slices.ContainsFunc(v.members, isVotingUnready)), len(v.leaving) > 0 && slices.ContainsFunc(v.members, isNeeded):
-		return p, false
-	}
-
 	continued := continueScaleIn(v, p)
 	if len(v.leaving) > 0 && !hasRemovedMembers(v.etcd, v.o) && continued.Step == nil && continued.ScaleIn == p.ScaleIn {
 		return p, false // what it waits for may need the rules after this one, for example another Secret of the store
 	}
 
 	return continued, true
+}
+
+// mayContinueScaleIn is true if the next member may be removed, or no member that leaves is listed and the others have recovered. A healthy member is
+// removed only if all that stay have recovered. One that is not healthy is removed without a delay, also as the first one. It does not start again
+// without advertised URLs, and while it votes no other member can join. The removal of one of an even number of voting members costs no tolerance. The pods of
+// the members that stay then need not be ready: some may become ready only after a restart.
+func mayContinueScaleIn(v view) bool {
+	isMissing := func(m etcdcluster.Member) bool { return awaitedOf(v, m) != "" }
+	isNeeded := func(m etcdcluster.Member) bool { return isMissing(m) && (v.size%2 > 0 || !isVotingUnready(m)) }
+	hasBegun := hasRemovedMembers(v.etcd, v.o) || v.size%2 == 0 && slices.ContainsFunc(v.members, isVotingUnready)
+	switch {
+	case slices.ContainsFunc(v.leaving, isDeadWeight):
+		return true
+	case len(v.leaving) == 0:
+		return hasBegun || !slices.ContainsFunc(v.members, isMissing)
+	default:
+		return hasBegun && !slices.ContainsFunc(v.members, isNeeded)
+	}
 }
 
 // isDeadWeight is true for a listed member whose removal costs no tolerance: a learner, or a member that is not healthy.
@@ -236,8 +242,8 @@ func beginScaleIn(v view, p plan.Plan, to int32) plan.Plan {
 
 // abandonJoining begins a scale-in without waiting for members that leave and have never voted. Such a member may be unable to start, for example
 // because its volume cannot be provisioned. Its removal costs no tolerance and no data. It comes before the replacement of outdated pods, which waits for
-// all members. Voting members that leave too must be healthy. A change of peer URLs and the removal of a joined cluster come first, and need the rules
-// after this one: they may repair the member.
+// all members. Voting members that leave too must be healthy. A change of peer URLs and the removal of a joined cluster come first. They need
+// the rules after this one, which may repair the member.
 func abandonJoining(v view, p plan.Plan) (plan.Plan, bool) {
 	to := int(v.etcd.Spec.Replicas)
 	if v.o.State.ScaleIn != nil || to < 1 || to >= len(v.members) || !v.isMemberListKnown() {

@@ -53,7 +53,9 @@ var _ = Describe("Surge", func() {
 		s.inject("the image becomes broken", func() { s.image = "broken" })
 		s.runUntil(func() bool { return s.Objects.PodFor(1) != nil })
 		s.inject("the spec requests etcd 3.5", func() { s.Etcd.Spec.Etcd.Version = new("3.5") })
-		s.runUntil(func() bool { return s.Objects.State.Surge.IsActive() && s.Objects.State.Surge.Phase == state.SurgeCleanUp })
+		s.runUntil(func() bool {
+			return s.Objects.State.Surge.IsActive() && s.Objects.State.Surge.Phase == state.SurgeCleanUp
+		})
 		s.inject("pod main-0 is deleted", func() { s.DeletePod(0) })
 		s.runFor(10)
 		s.inject("the image becomes v2", func() { s.image = "v2" })

@@ -251,7 +251,7 @@ func formatBytes(bytes int64) string { return resource.NewQuantity(bytes, resour
 // replaceLostVolumes replaces the volume of a member that has lost it: its claim first, then its pod. The member joins again as a learner.
 func replaceLostVolumes(v view, p plan.Plan) (plan.Plan, bool) {
 	for _, member := range v.members {
-		if member.IsHealthy() || member.Pod != nil && member.Pod.Ready && v.o.NodeLostReason(member.Ordinal) == "" {
+		if member.IsHealthy() || mayBeHealthy(v, member) || member.Pod != nil && member.Pod.Ready && v.o.NodeLostReason(member.Ordinal) == "" {
 			continue // no kubelet reports any more that the pods of a lost node are not ready
 		}
 		if decided, is := replaceLostVolume(v, p, member); is {
@@ -272,8 +272,6 @@ func replaceLostVolume(v view, p plan.Plan, m etcdcluster.Member) (plan.Plan, bo
 	p.Stage = plan.StageReplaceVolume
 	canBeMade := m.Pod != nil && !m.Pod.Deleting
 	switch {
-	case claim.Deleting && canBeMade && mayBeHealthy(v, m):
-		return p, false // the rule that excluded its pod from the client Service stops it, by an eviction
 	case claim.Deleting && canBeMade:
 		p.Reason = fmt.Sprintf("%s; claim %s is being replaced, and pod %s still names it", v.quorumStatus(), claim.Name, m.Pod.Name)
 		p.Step = deletePod(*m.Pod)
