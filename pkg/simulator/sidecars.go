@@ -76,6 +76,9 @@ func (c *Cluster) catchUp(pod *etcdcluster.Pod, learner *Member, volume *Volume)
 	case !learner.Started && !process.IsJoining:
 		process.IsJoining = true
 	case learner.CaughtUp < c.CatchUpTicks+promotionDelay:
+		if leader := c.statuses[c.Leader]; learner.CaughtUp == 0 { // the leader sends its whole database
+			c.setDatabase(learner.ID, leader.DBSize, leader.DBSizeInUse)
+		}
 		learner.Started = true
 		learner.CaughtUp++
 	default:
