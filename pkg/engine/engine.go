@@ -44,7 +44,7 @@ type Executor interface {
 	// Certificates provides the certificates of the target, and returns the names of their Secrets. It adds Secrets to the observation of the run that it
 	// does not contain.
 	Certificates(ctx context.Context, run *Run) (secrets.Names, error)
-	// Apply writes the combined CA bundles of the target. It writes Leases and the ManagedResource if the rendering of the run, see Run.Rendered,
+	// Apply writes the combined CA bundles of the target, and publishes those for clients. It writes Leases and the ManagedResource if the rendering of the run, see Run.Rendered,
 	// is not what they have.
 	Apply(ctx context.Context, run *Run) (Applied, error)
 	// RepairDrift repairs what another writer has changed of the rendering that is applied. It returns true if the reconciliation ends here,

@@ -67,48 +67,32 @@ var _ = Describe("Different data", func() {
 		s.expectGolden("inconsistent-leader")
 	})
 
-	It("is replaced although the sidecar of another member does not start any more after the claim was deleted", func() {
-		s := running(5, withStore)
-		s.IsolatesExcluded = true
-		corrupt(s, 1, 1)
-		s.runUntil(func() bool { claim := s.Objects.ClaimFor(1); return claim != nil && claim.Deleting })
-		s.inject("the sidecar in pod main-3 does not start again", func() { s.BreakSidecar(3) })
-		s.inject("the image becomes v2", func() { s.image = "v2" })
-		s.run()
-		expectCorrect(s)
-	})
+	isExcluded := func(s *scenario, ordinal int) bool { return s.Objects.PodFor(ordinal).Excluded }
+	isClaimDeleted := func(s *scenario, ordinal int) bool {
+		claim := s.Objects.ClaimFor(ordinal)
 
-	It("of an excluded member that became the leader is replaced, although the operator does not reach it", func() {
-		s := running(3, withStore)
+		return claim != nil && claim.Deleting
+	}
+	breakSidecar := func(ordinal int) func(*scenario) {
+		return func(s *scenario) {
+			s.BreakSidecar(ordinal)
+			s.image = "v2"
+		}
+	}
+	DescribeTable("is replaced although the operator does not reach the excluded member, and then", func(replicas int32, ordinal int, holds func(*scenario, int) bool, fault func(*scenario)) {
+		s := running(replicas, withStore)
 		s.IsolatesExcluded = true
-		corrupt(s, 1, 2)
-		s.runUntil(func() bool { return s.Objects.PodFor(2).Excluded })
-		s.inject("main-2 becomes the leader", func() { s.Leader = s.Member(2).ID })
-		s.run()
-		expectCorrect(s)
-	})
-
-	It("is replaced after another member, whose sidecar does not start any more, and although the operator does not reach the excluded one", func() {
-		s := running(3, withStore)
-		s.IsolatesExcluded = true
-		corrupt(s, 1, 2)
-		s.runUntil(func() bool { return s.Objects.PodFor(2).Excluded })
-		s.inject("the sidecar in pod main-0 does not start again", func() { s.BreakSidecar(0) })
-		s.inject("the image becomes v2", func() { s.image = "v2" })
-		s.run()
-		expectCorrect(s)
-	})
-
-	It("is not replaced with its pod while another member restarts, although the operator does not reach the excluded one", func() {
-		s := running(5, withStore)
-		s.IsolatesExcluded = true
-		corrupt(s, 1, 4)
-		s.runUntil(func() bool { claim := s.Objects.ClaimFor(4); return claim != nil && claim.Deleting })
-		s.inject("pod main-0 is deleted", func() { s.DeletePod(0) })
+		corrupt(s, 1, ordinal)
+		s.runUntil(func() bool { return holds(s, ordinal) })
+		s.inject(CurrentSpecReport().LeafNodeText, func() { fault(s) })
 		s.run()
 		expectCorrect(s)
 		Expect(s.violations()).To(BeEmpty())
-	})
+	},
+		Entry("the sidecar of another one does not start again, and the image becomes v2", int32(3), 2, isExcluded, breakSidecar(0)),
+		Entry("the same happens after the claim was deleted", int32(5), 1, isClaimDeleted, breakSidecar(3)),
+		Entry("it becomes the leader", int32(3), 2, isExcluded, func(s *scenario) { s.Leader = s.Member(2).ID }),
+	)
 
 	DescribeTable("is replaced although the operator does not reach excluded members", func(ordinal int) {
 		s := running(3, withStore)

@@ -41,8 +41,8 @@ func (r *execution) ensureIssuedConnection(ctx context.Context, run *engine.Run)
 }
 
 // ensureConnection writes the Secret with which applications connect: its name never changes. Its certificate is only for applications,
-// and no pod of the cluster mounts it. Its port is the
-// active client port of the members, which may differ from that of the spec.
+// and no pod of the cluster mounts it. ca is the bundle in PEM that verifies all members now. Its port is the active client port of the members, which may
+// differ from that of the spec.
 func (r *execution) ensureConnection(ctx context.Context, run *engine.Run, ca []byte) error {
 	certificate := r.issuedFor(run).secrets[secrets.ConfigNamesFor(run.Target.Etcd.Name).Application]
 	if certificate == nil {
