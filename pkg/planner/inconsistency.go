@@ -104,8 +104,7 @@ func differs(v view, m etcdcluster.Member) string {
 	return fmt.Sprintf("%s; %s has other data than a quorum of all voting members: %s", v.quorumStatus(), m.Name, consistency.Describe(*v.o.State.Inconsistency))
 }
 
-// selectAgain lets the client Service select an excluded pod again whose member has not got other data any more, and is not removed now. It comes before the
-// rule that needs a quorum: NetworkPolicies that are derived from the Service may prevent the operator from reaching an excluded pod.
+// selectAgain lets the client Service select an excluded pod again whose member has not got other data any more, and is not removed now.
 func selectAgain(v view, p plan.Plan) (plan.Plan, bool) {
 	for _, member := range v.members {
 		if member.Pod == nil || !member.Pod.Excluded || member.Pod.Deleting || mayHaveOtherData(v, member) || isBeingRemoved(v, p, member) {
@@ -204,7 +203,9 @@ func replaceNextDiffering(v view, p plan.Plan, differing []etcdcluster.Member) (
 		return p, true
 	}
 	if v.leader() == nil {
-		return replaceHiddenLeader(v, p, differing), true
+		p.WaitsFor = "a leader"
+
+		return p, true
 	}
 	if before, waits := snapshotBeforeRemoval(v, p); waits && holdsRest(v.o.SnapshotAttempts, before) {
 		return before, true
@@ -219,35 +220,8 @@ func replaceNextDiffering(v view, p plan.Plan, differing []etcdcluster.Member) (
 	return retained, true
 }
 
-// replaceHiddenLeader restarts the pod of a leader with other data that the operator does not reach: only the leader itself can transfer its leadership.
-func replaceHiddenLeader(v view, p plan.Plan, differing []etcdcluster.Member) plan.Plan {
-	leads := func(m etcdcluster.Member) bool { return isHidden(m) && m.Listed.ID == v.leaderID() }
-	i := slices.IndexFunc(differing, leads)
-	if i < 0 {
-		p.WaitsFor = "a leader"
-
-		return p
-	}
-	p.Reason += fmt.Sprintf("; %s leads, and the operator does not reach it: another member leads when its pod restarts", differing[i].Name)
-	p.Step = plan.EvictPod{Meta: podMeta(differing[i])}
-
-	return p
-}
-
-// isHidden is true for a member that does not respond while the client Service does not select its pod. NetworkPolicies that are derived from the
-// Service may prevent the operator from reaching it.
-func isHidden(m etcdcluster.Member) bool {
-	return m.Pod != nil && m.Pod.Excluded && (m.Endpoint == nil || !m.Endpoint.Reachable)
-}
-
-// mayBeHealthy is true for a hidden member whose pod was ready a short time ago, according to its kubelet.
-func mayBeHealthy(v view, m etcdcluster.Member) bool {
-	return isHidden(m) && !m.Pod.IsNodeUnreachable() && v.now.Sub(m.Pod.ReadinessSince()) < unreadyHoldTime
-}
-
-// stopDiffering stops the pod of a member whose claim is being deleted. It uses an eviction also if the member does not respond: the operator may be unable
-// to reach it while the pod is excluded. While the pod of another healthy member is not ready, the PodDisruptionBudget may refuse each eviction, and the
-// pod is deleted.
+// stopDiffering stops the pod of a member whose claim is being deleted. While the pod of another healthy member is not ready, the PodDisruptionBudget may
+// refuse each eviction, and the pod is deleted.
 func stopDiffering(v view, p plan.Plan, m etcdcluster.Member) plan.Plan {
 	p.Reason += "; its claim is being deleted, and its pod uses it"
 	p.Step = plan.EvictPod{Meta: plan.Meta{Object: m.Pod.Name, UID: m.Pod.UID}}

@@ -55,6 +55,7 @@ var _ = Describe("Different data", func() {
 		Expect(before.Policy).To(Equal(corev1.PersistentVolumeReclaimRetain))
 		Expect(before.RetainedFor).To(Equal(s.Etcd.UID))
 		Expect(s.Objects.State.Retained).To(BeEmpty(), "the volume stays until a user deletes it")
+		Expect(s.steps).To(And(HaveKey("ReplaceClaim"), HaveKey("EvictPod"), Not(HaveKey("DeletePod"))), "an eviction considers the PodDisruptionBudget")
 		s.expectGolden("inconsistent-follower")
 	})
 
@@ -79,9 +80,8 @@ var _ = Describe("Different data", func() {
 			s.image = "v2"
 		}
 	}
-	DescribeTable("is replaced although the operator does not reach the excluded member, and then", func(replicas int32, ordinal int, holds func(*scenario, int) bool, fault func(*scenario)) {
+	DescribeTable("is replaced if, after its exclusion,", func(replicas int32, ordinal int, holds func(*scenario, int) bool, fault func(*scenario)) {
 		s := running(replicas, withStore)
-		s.IsolatesExcluded = true
 		corrupt(s, 1, ordinal)
 		s.runUntil(func() bool { return holds(s, ordinal) })
 		s.inject(CurrentSpecReport().LeafNodeText, func() { fault(s) })
@@ -92,18 +92,6 @@ var _ = Describe("Different data", func() {
 		Entry("the sidecar of another one does not start again, and the image becomes v2", int32(3), 2, isExcluded, breakSidecar(0)),
 		Entry("the same happens after the claim was deleted", int32(5), 1, isClaimDeleted, breakSidecar(3)),
 		Entry("it becomes the leader", int32(3), 2, isExcluded, func(s *scenario) { s.Leader = s.Member(2).ID }),
-	)
-
-	DescribeTable("is replaced although the operator does not reach excluded members", func(ordinal int) {
-		s := running(3, withStore)
-		s.IsolatesExcluded = true
-		corrupt(s, 1, ordinal)
-		s.run()
-		expectCorrect(s)
-		Expect(s.steps).To(And(HaveKey("ReplaceClaim"), HaveKey("EvictPod"), Not(HaveKey("DeletePod"))), "an eviction considers the PodDisruptionBudget")
-	},
-		Entry("of a follower", 2),
-		Entry("of the leader", 0),
 	)
 
 	It("of two of five members is replaced, one after the other, and clients reach none of the two before", func() {

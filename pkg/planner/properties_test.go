@@ -163,7 +163,6 @@ func newRandomMigration(number int64) *randomScenario {
 	if number%2 == 0 {
 		s.Etcd.Spec.Etcd.UpdateStrategy = nil
 	}
-	s.IsolatesExcluded = number%5 < 2
 
 	return s
 }

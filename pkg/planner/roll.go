@@ -105,11 +105,11 @@ func nextToReplace(v view) *etcdcluster.Member {
 
 // unhealthyToReplace is the first unhealthy member whose outdated pod does not pass its probe according to its kubelet, and for which is
 // holds. Replacing it loses nothing. Of a pod on an unreachable node only the API server reports that it is not ready; such a member may be
-// healthy. A hidden member may be healthy again before its pod is ready. Nil: none.
+// healthy. Nil: none.
 func unhealthyToReplace(v view, is func(etcdcluster.Pod) bool) *etcdcluster.Member {
 	for i := range v.members {
 		member := &v.members[i]
-		if member.IsOutdated(v.o.StatefulSet) && !member.IsHealthy() && !mayBeHealthy(v, *member) && !member.Pod.Ready && !member.Pod.ContainersReady && is(*member.Pod) {
+		if member.IsOutdated(v.o.StatefulSet) && !member.IsHealthy() && !member.Pod.Ready && !member.Pod.ContainersReady && is(*member.Pod) {
 			return member
 		}
 	}

@@ -288,7 +288,7 @@ func planMultiMember(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now ti
 		return p
 	}
 	held, isHeld := holdPeers(v, p)
-	if decided, is := firstDecision(v, p, haltOnClusterIDMismatch, selectRemaining, selectAgain, withoutQuorum, replaceDiffering, endUnfinishedInspection, deleteInspection, migrateVolume, replaceLostVolumes, replaceUnprovisioned, replaceRenderedAlone, unblockSnapshot, promoteLearner, replaceLearner, moveLeaderOfLearner); is {
+	if decided, is := firstDecision(v, p, haltOnClusterIDMismatch, selectRemaining, withoutQuorum, selectAgain, replaceDiffering, endUnfinishedInspection, deleteInspection, migrateVolume, replaceLostVolumes, replaceUnprovisioned, replaceRenderedAlone, unblockSnapshot, promoteLearner, replaceLearner, moveLeaderOfLearner); is {
 		decided.Render = decided.Render && !isHeld
 
 		return decided

@@ -251,7 +251,7 @@ func formatBytes(bytes int64) string { return resource.NewQuantity(bytes, resour
 // replaceLostVolumes replaces the volume of a member that has lost it: its claim first, then its pod. The member joins again as a learner.
 func replaceLostVolumes(v view, p plan.Plan) (plan.Plan, bool) {
 	for _, member := range v.members {
-		if member.IsHealthy() || mayBeHealthy(v, member) || member.Pod != nil && member.Pod.Ready && v.o.NodeLostReason(member.Ordinal) == "" {
+		if member.IsHealthy() || member.Pod != nil && member.Pod.Ready && v.o.NodeLostReason(member.Ordinal) == "" {
 			continue // no kubelet reports any more that the pods of a lost node are not ready
 		}
 		if decided, is := replaceLostVolume(v, p, member); is {

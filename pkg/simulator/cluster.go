@@ -40,9 +40,6 @@ type Settings struct {
 	OfflineExpansion bool
 	// StrictPorts is true if a member is unreachable at another port than it listens at.
 	StrictPorts bool
-	// IsolatesExcluded is true if the operator does not reach pods that are excluded from the client Service. NetworkPolicies that are derived from the
-	// Service may have this effect. Connections between members stay.
-	IsolatesExcluded bool
 	// SlowOrphaning is true if a StatefulSet that is deleted without its pods is gone after the next tick only, as the garbage collector
 	// works. gardener-resource-manager then applies the ManagedResource before it is gone. False: it is gone at once.
 	SlowOrphaning bool

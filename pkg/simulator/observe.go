@@ -132,7 +132,7 @@ func (c *Cluster) endpointStatus(pod etcdcluster.Pod) etcdcluster.EndpointStatus
 		}
 	}
 	member := c.RunningMember(pod.Ordinal)
-	if member == nil || member.NeedsSnapshot || c.IsolatesExcluded && pod.Excluded && c.applied.ExcludesPods {
+	if member == nil || member.NeedsSnapshot {
 		return etcdcluster.EndpointStatus{Ordinal: pod.Ordinal}
 	}
 	status := c.statuses[member.ID]
