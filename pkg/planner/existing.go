@@ -118,9 +118,6 @@ func removeExisting(v view, p plan.Plan) (plan.Plan, bool) {
 
 		return before, true
 	}
-	recorded.RemovedAt = time.Time{}
-	p.Existing = &recorded
-
 	next := nextExistingToRemove(v, leaving)
 	if !next.Learner {
 		if slices.ContainsFunc(v.members, func(m etcdcluster.Member) bool { return awaitedOf(v, m) != "" }) {
@@ -244,7 +241,7 @@ func moveLeaderOfExisting(v view, p plan.Plan) (plan.Plan, bool) {
 	return p, true
 }
 
-// removeOneOfExisting removes a member if the others keep a quorum.
+// removeOneOfExisting removes a member if the others keep a quorum. The quiet period begins again after it.
 func removeOneOfExisting(v view, p plan.Plan, next etcdcluster.ListedMember, recorded state.Existing) plan.Plan {
 	after, survivors := v.size, v.healthy
 	if !next.Learner {
@@ -263,6 +260,8 @@ func removeOneOfExisting(v view, p plan.Plan, next etcdcluster.ListedMember, rec
 		return p
 	}
 	p.Reason += ": allowed"
+	recorded.RemovedAt = time.Time{}
+	p.Existing = &recorded
 	step := plan.RemoveMember{Meta: plan.Meta{Object: v.o.StatefulSet.Name, UID: v.o.StatefulSet.UID}, Member: next.ID, Name: memberName(next)}
 	if !helper.IsStoreConfigured(v.etcd) && v.size >= recorded.Voters {
 		step.Compare = healthyPods(v.members)

@@ -89,6 +89,23 @@ var _ = Describe("Removal of the members of the joined cluster", func() {
 		Expect(s.steps["RemoveMember"]).To(BeNumerically(">", 3))
 	})
 
+	It("waits again after a learner was removed that kept out a member of the Etcd", func() {
+		s := joined(3)
+		s.ReaddExisting(true)
+		keep(s, 2)
+		s.runUntil(func() bool { recorded := s.Objects.State.Existing; return recorded != nil && !recorded.RemovedAt.IsZero() })
+		s.inject("main-2 loses its volume", func() { s.LoseVolume(2); s.DeletePod(2) })
+		for range 20 {
+			s.runFor(3)
+			Expect(s.Etcd.Status.BootstrapWithExistingCluster.Members).To(HaveLen(3), "the sidecar of old-2 still adds learners")
+		}
+		s.ReaddExisting(false)
+		s.run()
+		Expect(s.Etcd.Status.BootstrapWithExistingCluster.Members).To(HaveLen(2))
+		Expect(s.Members).To(HaveLen(5))
+		Expect(s.violations()).To(BeEmpty())
+	})
+
 	It("removes the followers first and the leader last if the leader cannot be reached", func() {
 		s := joined(3)
 		s.operator.OnObserve = func(o *etcdcluster.Observation) {
