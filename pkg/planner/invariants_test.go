@@ -691,7 +691,8 @@ func (s *scenario) checkMoveLeader(step plan.MoveLeader) {
 }
 
 // checkRemoveExisting checks that a member of the joined cluster is removed that the spec does not name, after a verified snapshot. A voting
-// member is removed only while all members of the Etcd are healthy voting members. The leader is the last one.
+// member is removed only while all members of the Etcd are healthy voting members, except those that a scale-in removes and that do not vote. The leader
+// is the last one.
 func (s *scenario) checkRemoveExisting(step plan.RemoveMember, removed *simulator.Member) {
 	recorded, others := s.Objects.State.Existing, 0
 	listed := etcdcluster.ListedLeaving(s.acceptedEtcd(), s.Observe())
@@ -705,6 +706,10 @@ func (s *scenario) checkRemoveExisting(step plan.RemoveMember, removed *simulato
 		return
 	}
 	for ordinal := range int(s.Objects.State.Size) {
+		listed, scaleIn := s.Member(ordinal), s.Objects.State.ScaleIn
+		if isLeaving := scaleIn != nil && ordinal >= int(scaleIn.To); isLeaving && (listed == nil || listed.Learner) {
+			continue
+		}
 		if member := s.RunningMember(ordinal); member == nil || member.Learner || !s.IsConnected(member) {
 			s.violated("member %s of the joined cluster is removed while member %d is not healthy", step.Name, ordinal)
 		}
