@@ -154,7 +154,7 @@ func refuseSize(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) *plan.Refus
 
 // planSingle plans for a cluster of one member.
 func planSingle(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) plan.Plan {
-	p := plan.Plan{Render: true, Replicas: 1, ClusterSize: 1, PodSize: podSizeOf(etcd, o), Surge: o.State.Surge, Space: spaceToRecord(etcd, o, now)}
+	p := plan.Plan{Render: true, Replicas: 1, ClusterSize: 1, PodSize: podSizeOf(etcd, o, now), Surge: o.State.Surge, Space: spaceToRecord(etcd, o, now)}
 	pod := o.PodFor(0)
 	switch {
 	case !o.StatefulSet.Exists && pod != nil:
@@ -274,7 +274,7 @@ func planMultiMember(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now ti
 	}
 	p := plan.Plan{
 		Render: true, Replicas: count, ClusterSize: renderedSize(v), PollMembers: v.hasNewPod(),
-		ScaleIn: scaleInToRecord(o, isPaused, now), IsScaleInPaused: isPaused, PodSize: podSizeOf(etcd, o),
+		ScaleIn: scaleInToRecord(o, isPaused, now), IsScaleInPaused: isPaused, PodSize: podSizeOf(etcd, o, now),
 		Migration: migrationToRecord(v), Space: spaceToRecord(etcd, o, now), ExcludesPods: excludesPods(v),
 	}
 	if p.PodSize > 0 {

@@ -456,8 +456,9 @@ func waitBeforeRemoval(v view, p plan.Plan) (plan.Plan, bool) {
 
 // podSizeOf returns the size for which the template of the only pod is rendered after a scale-in to one member, see State.PodSize. The pod is
 // not restarted for a scale-in. If it restarts for another reason, or if members join again, it gets the template of a single member. Its
-// sidecar may have read a configuration of one member. 1: the pod is to be replaced. 0: there was no scale-in, or the pod is replaced.
-func podSizeOf(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) int32 {
+// sidecar may have read a configuration of one member. It restores no corrupt data, because it was started in a larger cluster. The pod is therefore
+// replaced if it cannot start. 1: the pod is to be replaced. 0: there was no scale-in, or the pod is replaced.
+func podSizeOf(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) int32 {
 	recorded, pod := o.State.PodSize, o.PodFor(0)
 	switch {
 	case etcdcluster.RenderedReplicas(o) > 1 || o.State.Size > 1:
@@ -466,7 +467,7 @@ func podSizeOf(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) int32 {
 		return recorded
 	case !pod.HasPreStopHook:
 		return 0
-	case etcd.Spec.Replicas > 1 || pod.IsOutdated(o.StatefulSet):
+	case etcd.Spec.Replicas > 1 || pod.IsOutdated(o.StatefulSet) || cannotStart(*pod, now):
 		return 1
 	default:
 		return recorded

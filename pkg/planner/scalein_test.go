@@ -5,11 +5,15 @@
 package planner_test
 
 import (
+	"time"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	gomegatypes "github.com/onsi/gomega/types"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/planner"
 )
 
 var _ = Describe("Scale-in", func() {
@@ -50,6 +54,22 @@ var _ = Describe("Scale-in", func() {
 		s.expectDone()
 		Expect(s.Members).To(HaveLen(3))
 		s.expectGolden("one-to-three-after-scale-in")
+	})
+
+	It("to one leaves a member that restores corrupt data from the store", func() {
+		s := running(3, withStore)
+		resize(s, "spec.replicas becomes 1", 1)
+		s.run()
+		s.expectDone()
+		Expect(s.Objects.State.PodSize).To(BeEquivalentTo(3))
+		o := s.Observe()
+		pod := &o.Pods[0]
+		pod.Ready, pod.ContainersReady, pod.ReadyChangedAt = false, false, s.Now().Add(-time.Hour)
+		Expect(planner.For(s.Etcd.DeepCopy(), o, s.Now()).PodSize).To(BeEquivalentTo(3), "etcd has not restarted")
+		pod.Containers[0].Restarts = 1
+		Expect(planner.For(s.Etcd.DeepCopy(), o, s.Now()).PodSize).To(BeEquivalentTo(1), "the next template is that of a single member")
+		o.State.PodSize, o.StatefulSet.UpdateRevision, o.StatefulSet.Template = 1, "next", "next"
+		Expect(planner.For(s.Etcd.DeepCopy(), o, s.Now()).Step).To(BeAssignableToTypeOf(plan.DeletePod{}))
 	})
 
 	It("changes nothing if the size is increased again before the scale-in is recorded, although the store is down", func() {

@@ -250,12 +250,11 @@ func keptSurge(o etcdcluster.Observation) *state.Surge {
 	return &surge
 }
 
-// restartAfterSurge restarts the only member if it is not available, and a surge has created its pod. Its sidecar was started in a cluster of two
+// restartAfterSurge restarts the only member if it cannot start, and a surge has created its pod. Its sidecar was started in a cluster of two
 // members. It does not restore the store if the data is corrupt. The sidecar of the next pod does.
 func restartAfterSurge(o etcdcluster.Observation, p plan.Plan, now time.Time) (plan.Plan, bool) {
 	pod := o.PodFor(0)
-	isRestarted := pod.Restarts(etcdcluster.ContainerEtcd) > 0 && now.Sub(pod.ReadinessSince()) >= unreadyHoldTime
-	if keptSurge(o) == nil || pod.Ready || pod.IsNodeUnreachable() || !isRestarted {
+	if keptSurge(o) == nil || !cannotStart(*pod, now) {
 		return p, false
 	}
 	p.Stage = plan.StageReplacePod
@@ -263,4 +262,9 @@ func restartAfterSurge(o etcdcluster.Observation, p plan.Plan, now time.Time) (p
 	p.Step = deletePod(*pod)
 
 	return p, true
+}
+
+// cannotStart is true for a pod whose etcd has restarted, and that has not been ready for a while.
+func cannotStart(pod etcdcluster.Pod, now time.Time) bool {
+	return !pod.Ready && !pod.IsNodeUnreachable() && pod.Restarts(etcdcluster.ContainerEtcd) > 0 && now.Sub(pod.ReadinessSince()) >= unreadyHoldTime
 }
