@@ -95,9 +95,8 @@ func surgeToRecord(v view) *state.Surge {
 		return &surge
 	}
 	if isPaused := !v.isQuorate() && surge.Phase != state.SurgeDiscard; surge.Paused != isPaused {
-		surge.Paused, surge.Since = isPaused, v.now
-	}
-	if surge.ReadyAt.IsZero() && v.o.ManagedResource.IsApplied() && (surge.Phase == state.SurgeReplace || surge.Phase == state.SurgeEnd) {
+		surge.Paused, surge.Since, surge.ReadyAt = isPaused, v.now, time.Time{}
+	} else if surge.ReadyAt.IsZero() && v.o.ManagedResource.IsApplied() && (surge.Phase == state.SurgeReplace || surge.Phase == state.SurgeEnd) {
 		surge.ReadyAt = v.now
 	}
 
@@ -292,7 +291,7 @@ func join(v view, p plan.Plan, joining etcdcluster.Member) plan.Plan {
 	if decided, is := promoteSurgeLearner(v, p, joining); is {
 		return decided
 	}
-	if decided, is := firstDecision(v, p, replaceLostVolumes, replaceLearner); is {
+	if decided, is := firstDecision(v, p, replaceLostVolumes, replaceUnprovisioned, replaceLearner); is {
 		return decided
 	}
 	p.Reason = fmt.Sprintf("%s; %s joins as a learner, which leaves the quorum at %d", v.quorumStatus(), joining.Name, etcdcluster.QuorumOf(v.size))

@@ -584,6 +584,33 @@ var _ = Describe("Surge", func() {
 		Expect(planner.For(s.Etcd.DeepCopy(), o, later.Add(5*time.Second)).Step).To(BeAssignableToTypeOf(plan.RemoveMember{}))
 	})
 
+	It("waits for the manifests and the nodes again after a pause", func() {
+		s := running(withStore)
+		changeImage(s)
+		s.runUntil(func() bool {
+			return s.Objects.State.Surge != nil && s.Objects.State.Surge.Phase == state.SurgeReplace && !s.Objects.State.Surge.ReadyAt.IsZero()
+		})
+		o := s.Observe()
+		surge := *o.State.Surge
+		o.State.Surge, surge.Paused = &surge, true
+		continued := planner.For(s.Etcd.DeepCopy(), o, s.Now().Add(time.Minute)).Surge
+		Expect([]any{continued.Paused, continued.ReadyAt}).To(Equal([]any{false, time.Time{}}))
+	})
+
+	It("replaces the claim of the first member if the StorageClass has no volume, and the spec requests another one", func() {
+		s := running(withStore, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.StorageClass = new("slow") })
+		s.inject("spec.storageClass becomes fast", func() { s.Etcd.Spec.StorageClass = new("fast") })
+		s.runUntil(func() bool { return s.Objects.State.Surge != nil && s.Objects.State.Surge.Phase == state.SurgeDiscard })
+		s.inject("StorageClass fast has no more volumes", func() { s.SetClassBroken("fast", true) })
+		s.runFor(100)
+		Expect(s.Objects.State.Surge.Phase).To(Equal(state.SurgeReturn))
+		s.inject("spec.storageClass becomes slow", func() { s.Etcd.Spec.StorageClass = new("slow") })
+		s.idleTicks = 140
+		s.run()
+		s.expectDone()
+		Expect(s.Objects.ClaimFor(0).StorageClass).To(Equal("slow"))
+	})
+
 	It("names the missing Secret without which the first member does not start again", func() {
 		s := running(withStore)
 		changeImage(s)
