@@ -23,7 +23,7 @@ import (
 
 // A scale-in removes the members with the highest ordinals, in these steps. Each of them is complete when an observation shows its effect.
 //
-//  1. All members are healthy voting members and run the latest rendered manifests.
+//  1. All members are healthy voting members and run the latest rendered manifests. A member that leaves need not be healthy.
 //  2. A full snapshot is verified. Without a store, the members that stay have the same data.
 //  3. The pods of the members that stay get the label with which the client Service selects them.
 //  4. The configuration is rendered without the advertised URLs of the members that leave. Without them, the sidecar of a removed member does
@@ -240,31 +240,22 @@ func beginScaleIn(v view, p plan.Plan, to int32) plan.Plan {
 	return p
 }
 
-// abandonJoining begins a scale-in without waiting for members that leave and have never voted. Such a member may be unable to start, for example
-// because its volume cannot be provisioned. Its removal costs no tolerance and no data. It comes before the replacement of outdated pods, which waits for
-// all members. Voting members that leave too must be healthy. A change of peer URLs and the removal of a joined cluster come first. They need
+// abandonLeaving begins a scale-in without waiting for members that leave and are not healthy. Such a member may be unable to start, for example
+// because its volume cannot be provisioned, or its node is lost. Its removal costs no tolerance and no data. It comes before the replacement of outdated
+// pods, which waits for all members. While any member that leaves votes, a change of peer URLs and the removal of a joined cluster come first. They need
 // the rules after this one, which may repair the member.
-func abandonJoining(v view, p plan.Plan) (plan.Plan, bool) {
+func abandonLeaving(v view, p plan.Plan) (plan.Plan, bool) {
 	to := int(v.etcd.Spec.Replicas)
 	if v.o.State.ScaleIn != nil || to < 1 || to >= len(v.members) || !v.isMemberListKnown() {
 		return p, false
 	}
-	isVoter := func(m etcdcluster.Member) bool { return m.Listed != nil && !m.Listed.Learner }
 	isMissing := func(m etcdcluster.Member) bool { return awaitedOf(v, m) != "" }
-	voters := 0
-	for _, member := range v.members[to:] {
-		if isVoter(member) {
-			voters++
-		}
-		if isVoter(member) && isMissing(member) {
-			return p, false
-		}
-	}
+	anyVotes := slices.ContainsFunc(v.members[to:], func(m etcdcluster.Member) bool { return m.Listed != nil && !m.Listed.Learner })
 	isOtherFirst := v.o.PeerChangePending || len(etcdcluster.LeavingExisting(v.etcd)) > 0
 	switch {
-	case voters == len(v.members)-to, voters > 0 && isOtherFirst, slices.ContainsFunc(v.members[:to], isMissing):
+	case !slices.ContainsFunc(v.members[to:], isMissing), slices.ContainsFunc(v.members[:to], isMissing), anyVotes && isOtherFirst:
 		return p, false
-	case voters > 0:
+	case anyVotes:
 		return beginScaleIn(v, p, v.etcd.Spec.Replicas), true
 	}
 	if labeled, is := selectPods(v, p, v.etcd.Spec.Replicas); is {

@@ -5,6 +5,7 @@
 package planner_test
 
 import (
+	"fmt"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -55,6 +56,23 @@ var _ = Describe("Scale-in", func() {
 		Expect(s.Members).To(HaveLen(3))
 		s.expectGolden("one-to-three-after-scale-in")
 	})
+
+	DescribeTable("begins although a member that leaves has no node any more", func(before, after int32) {
+		s := running(before, withStore)
+		last := int(before) - 1
+		s.inject(fmt.Sprintf("the node of main-%d is gone, and no other node has room", last), func() {
+			s.RemoveNode(s.Objects.PodFor(last).Node)
+			s.Nodes = s.Nodes[:before]
+		})
+		s.runFor(30)
+		resize(s, fmt.Sprintf("spec.replicas becomes %d", after), after)
+		s.run()
+		s.expectDone()
+	},
+		Entry("from three to one", int32(3), int32(1)),
+		Entry("from five to three", int32(5), int32(3)),
+		Entry("from five to one", int32(5), int32(1)),
+	)
 
 	It("to one leaves a member that restores corrupt data from the store", func() {
 		s := running(3, withStore)
