@@ -145,7 +145,8 @@ func (v view) recordedExisting() state.Existing {
 	return state.Existing{ClientEndpoints: etcdcluster.ExistingCluster(v.etcd, v.o.State).ClientEndpoints}
 }
 
-// waitBeforeExistingRemoval returns the plan that waits before the first removal. False: nothing is left to wait for.
+// waitBeforeExistingRemoval returns the plan that waits before the first removal. False: nothing is left to wait for. The members that a scale-in removes
+// next do not count: it waits for this removal.
 func waitBeforeExistingRemoval(v view, p plan.Plan, leaving []etcdcluster.ListedMember) (plan.Plan, bool) {
 	voters := 0
 	for _, listed := range leaving {
@@ -153,11 +154,16 @@ func waitBeforeExistingRemoval(v view, p plan.Plan, leaving []etcdcluster.Listed
 			voters++
 		}
 	}
+	for _, member := range slices.Concat(v.members, v.leaving) {
+		if member.Ordinal >= int(v.etcd.Spec.Replicas) && member.Listed != nil && !member.Listed.Learner {
+			voters++
+		}
+	}
 	left := v.size - voters
 	p.Reason = fmt.Sprintf("%s; %s of the joined cluster are removed, which leaves %d voting members with a quorum of %d",
 		v.quorumStatus(), listedNames(leaving), left, etcdcluster.QuorumOf(left))
 	switch {
-	case left%2 == 0 && left == len(v.members):
+	case left%2 == 0 && left == int(v.etcd.Spec.Replicas):
 		p.WaitsFor = fmt.Sprintf("spec.replicas to be %d: %d voting members tolerate no more failures than %d", left+1, left, left-1)
 	case left%2 == 0:
 		p.WaitsFor = fmt.Sprintf("one member more or one member less in spec.etcd.bootstrapWithExistingCluster.members: %d voting members tolerate no more failures than %d", left, left-1)

@@ -185,6 +185,15 @@ var _ = Describe("Removal of the members of the joined cluster", func() {
 		s.expectDone()
 	})
 
+	It("removes the members while an unfinished scale-up is taken back, which leaves an even number of voting members", func() {
+		s := joined(3)
+		s.inject("spec.replicas becomes 5", func() { s.Etcd.Spec.Replicas = 5 })
+		s.runUntil(func() bool { _, voters := s.Voters(); return voters == 7 })
+		s.inject("spec.replicas becomes 3, and the members are removed", func() { s.Etcd.Spec.Replicas, s.Etcd.Spec.Etcd.BootstrapWithExistingCluster = 3, nil })
+		s.run()
+		s.expectDone()
+	})
+
 	It("removes the members before it scales in", func() {
 		s := joined(3)
 		s.inject("the members are removed, and spec.replicas becomes 1", func() {

@@ -707,7 +707,7 @@ func (s *scenario) checkRemoveExisting(step plan.RemoveMember, removed *simulato
 	}
 	for ordinal := range int(s.Objects.State.Size) {
 		listed, scaleIn := s.Member(ordinal), s.Objects.State.ScaleIn
-		if isLeaving := scaleIn != nil && ordinal >= int(scaleIn.To); isLeaving && (listed == nil || listed.Learner) {
+		if isLeaving := scaleIn != nil && ordinal >= int(scaleIn.To) || ordinal >= int(s.Etcd.Spec.Replicas); isLeaving && (listed == nil || listed.Learner) {
 			continue
 		}
 		if member := s.RunningMember(ordinal); member == nil || member.Learner || !s.IsConnected(member) {
