@@ -39,7 +39,7 @@ func ClusterIDMismatch(in Input) *druidv1alpha1.Condition {
 func (in Input) clusters() (map[uint64][]string, []string) {
 	clusters := map[uint64][]string{}
 	var unreadable []string
-	for _, member := range etcdcluster.MembersFor(in.Etcd, in.Observation) {
+	for _, member := range etcdcluster.VotingMembers(in.Etcd, in.Observation) {
 		fresh := member.Lease != nil && in.Now.Sub(member.Lease.RenewTime) <= in.Thresholds.Unknown
 		switch {
 		case member.Endpoint != nil && member.Endpoint.Reachable:

@@ -95,7 +95,7 @@ func alarmedMember(in Input, alarm etcdcluster.Alarm) string {
 	if alarm.MemberID == 0 {
 		return "an unknown member"
 	}
-	for _, member := range etcdcluster.MembersFor(in.Etcd, in.Observation) {
+	for _, member := range etcdcluster.VotingMembers(in.Etcd, in.Observation) {
 		if member.ID() == alarm.MemberID {
 			return "member " + member.Name
 		}

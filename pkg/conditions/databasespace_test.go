@@ -32,6 +32,7 @@ var _ = Describe("DatabaseSpaceAvailable", func() {
 		Entry("but none is raised any more", recorded(state.Space{Since: noon, EndedAt: noon.Add(time.Minute)}), "True SpaceAvailable", ""),
 		Entry("but not that of the operator before a deletion", alarms(etcdcluster.WriteRejections...), "True SpaceAvailable", ""),
 		Entry("of members, before the operator begins", full, "False NoSpace", "for member main-1 and member dead. The operator frees space as soon as all members are healthy"),
+		Entry("of a member that leaves", all(full, func(in *conditions.Input) { in.Etcd.Spec.Replicas = 1 }), "False NoSpace", "for member main-1 and"),
 		Entry("while the history is removed", all(full, recorded(state.Space{Since: noon})), "False NoSpace", "The operator removes the history"),
 		Entry("while members are defragmented", all(full, recorded(state.Space{Since: noon, Compacted: 42})), "False NoSpace", "up to revision 42, and defragments the members"),
 		Entry("after a failure", all(full, recorded(state.Space{Since: noon, Error: "the store failed"})), "False NoSpace", "The last attempt failed: the store failed"),

@@ -42,9 +42,6 @@ func (in Input) isSurging() bool { return in.Observation.State.Surge.IsActive() 
 // isMigrating is true while the volumes of a multi-member cluster are replaced with the help of an extra member.
 func (in Input) isMigrating() bool { return in.Observation.State.Migration.IsActive() }
 
-// surgeSize is the number of members during a surge.
-const surgeSize = 2
-
 // members returns the members with a known state, see size.
 func (in Input) members() []memberWithState {
 	var withState []memberWithState
@@ -72,14 +69,14 @@ func namesWith(members []memberWithState, status druidv1alpha1.EtcdMemberConditi
 // size is the number of desired members, and of those with higher ordinals that vote until they are removed. It includes the temporary member of a
 // surge.
 func (in Input) size() int32 {
-	if in.isSurging() {
-		return surgeSize
-	}
-	size := in.Etcd.Spec.Replicas
-	if size == 0 {
+	size, members := in.Etcd.Spec.Replicas, etcdcluster.VotingMembers(in.Etcd, in.Observation)
+	switch {
+	case in.isSurging():
+		return int32(len(members)) // #nosec G115 -- two
+	case size == 0:
 		return 0
 	}
-	for _, member := range etcdcluster.MembersOf(in.Etcd, in.Observation, max(size, etcdcluster.RenderedReplicas(in.Observation))) {
+	for _, member := range members {
 		if listed := member.Listed; listed != nil && !listed.Learner && member.Ordinal >= int(size) {
 			size = int32(member.Ordinal) + 1 // #nosec G115 -- an ordinal
 		}

@@ -38,6 +38,12 @@ var _ = Describe("The conditions during a surge", func() {
 		Expect(conditions.ScaleOperationComplete(in)).To(HaveValue(Equal(before)), "a surge is no scale operation")
 	})
 
+	It("report that the temporary member has another cluster ID", func() {
+		in := surging(etcdcluster.ListedMember{ID: 1, Name: "main-0"})
+		in.Observation.Etcd.Members[1].ClusterID++
+		Expect(statusAndReason(conditions.ClusterIDMismatch(in))).To(Equal("True MultipleClusterIDsDetected"))
+	})
+
 	It("report that one of two voting members is not healthy", func() {
 		in := surging(etcdcluster.ListedMember{ID: 1, Name: "main-0"}, etcdcluster.ListedMember{ID: 2, Name: "main-1"})
 		in.Observation.Etcd.Members[0].Healthy = false

@@ -86,7 +86,7 @@ func VotersOf(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) (voters []Mem
 	}
 	var leaders []Member
 	version := ""
-	for _, m := range etcdcluster.MembersOf(etcd, o, max(etcd.Spec.Replicas, o.State.Size)) {
+	for _, m := range etcdcluster.VotingMembers(etcd, o) {
 		if reason := awaitedOf(m); reason != "" {
 			return nil, 0, fmt.Errorf("%w: member %s %s", ErrNotComparable, m.Name, reason)
 		}

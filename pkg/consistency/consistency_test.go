@@ -85,7 +85,7 @@ var _ = Describe("Consistency", func() {
 		})
 
 		It("returns the only member of a cluster", func() {
-			etcd.Spec.Replicas, o.Etcd.MemberList = 1, o.Etcd.MemberList[:1]
+			etcd.Spec.Replicas, o.Pods, o.Etcd.MemberList = 1, o.Pods[:1], o.Etcd.MemberList[:1]
 			voters, _, err := consistency.VotersOf(etcd, o)
 			Expect(err).NotTo(HaveOccurred())
 			Expect(voters).To(ConsistOf(HaveField("Name", "main-0")))
@@ -110,7 +110,7 @@ var _ = Describe("Consistency", func() {
 			Entry("with a member that has not joined", "main-2 does not vote", func() { o.Etcd.MemberList = o.Etcd.MemberList[:2] }),
 			Entry("with a response of another member", "main-1 responds with another ID", func() { o.Etcd.Members[1].MemberID = 0xb1 }),
 			Entry("with a voting member of another cluster", "3 of 4 voting members", func() { o.Etcd.MemberList = append(o.Etcd.MemberList, etcdcluster.ListedMember{ID: 7, Name: "old-0"}) }),
-			Entry("without a member", "0 of 0 voting members", func() { etcd.Spec.Replicas, o.Etcd.MemberList = 0, nil }),
+			Entry("without a member", "0 of 0 voting members", func() { etcd.Spec.Replicas, o.Pods, o.Etcd.MemberList = 0, nil, nil }),
 			Entry("with a member whose revision is not known", "main-0 has returned no revision", func() { o.Etcd.Members[0].Revision = 0 }),
 			Entry("with two versions of etcd", "the members run etcd 3.4.34 and 3.5.27", func() { o.Etcd.Members[2].Version = "3.5.27" }),
 		)

@@ -12,6 +12,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 var _ = DescribeTable("Quorum",
@@ -86,6 +87,19 @@ var _ = Describe("MembersFor", func() {
 		Expect(members[1].Listed.Learner).To(BeTrue())
 	})
 })
+
+var _ = DescribeTable("VotingMembers",
+	func(replicas int32, o etcdcluster.Observation, count int) {
+		etcd := &druidv1alpha1.Etcd{}
+		etcd.Spec.Replicas = replicas
+		Expect(etcdcluster.VotingMembers(etcd, o)).To(HaveLen(count))
+	},
+	Entry("returns the members of the spec", int32(3), etcdcluster.Observation{State: state.State{Size: 1}}, 3),
+	Entry("includes members that leave", int32(1), etcdcluster.Observation{State: state.State{Size: 3}}, 3),
+	Entry("includes the extra member of a volume migration", int32(3), etcdcluster.Observation{State: state.State{Replicas: new(int32(4)), Size: 3}}, 4),
+	Entry("returns the members that run, if nothing is recorded", int32(1), etcdcluster.Observation{StatefulSet: etcdcluster.StatefulSet{Exists: true, SpecReplicas: 3}}, 3),
+	Entry("returns both members of a surge", int32(3), etcdcluster.Observation{State: state.State{Size: 3, Surge: &state.Surge{Phase: state.SurgeJoin}}}, 2),
+)
 
 var _ = DescribeTable("Serves",
 	func(member etcdcluster.Member, healthy bool) {

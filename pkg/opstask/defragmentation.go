@@ -31,11 +31,11 @@ const reclaimablePart = 10
 // DefragmentationFor returns the next step. done has the IDs of the defragmented members. A planned defragmentation skips members whose files would
 // hardly shrink.
 //
-// A member does not respond during its defragmentation. Therefore each step waits until all members are healthy, so that the
+// A member does not respond during its defragmentation. Therefore each step waits until all members that may vote are healthy, so that the
 // other members form a quorum. The leader comes last, after it transferred leadership to a defragmented member. A single member
 // has no other member to transfer leadership to.
 func DefragmentationFor(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, done map[uint64]bool, isPlanned bool) Defragmentation {
-	members := etcdcluster.MembersFor(etcd, o)
+	members := etcdcluster.VotingMembers(etcd, o)
 	if len(members) == 0 {
 		return Defragmentation{WaitsFor: "the cluster to have members"}
 	}

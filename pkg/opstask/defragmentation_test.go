@@ -15,6 +15,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/opstask"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/planner"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
@@ -100,6 +101,18 @@ var _ = Describe("Defragmentation", func() {
 		}, "the members to agree on a leader"),
 	)
 
+	DescribeTable("should include members that vote, although the spec does not request them",
+		func(replicas int32, recorded state.State, leader uint64, change func(*etcdcluster.Observation), expected string) {
+			o := members(int(recorded.Size), leader)
+			o.State = recorded
+			change(&o)
+			Expect(describe(opstask.DefragmentationFor(fixture.Etcd(fixture.WithReplicas(replicas)), o, nil, false))).To(Equal(expected))
+		},
+		Entry("a member that leaves and is not healthy", int32(3), state.State{Size: 5}, uint64(10), func(o *etcdcluster.Observation) { o.Etcd.Members[4].Healthy = false }, "waits for member test-4 to be healthy"),
+		Entry("followers that leave", int32(1), state.State{Size: 3}, uint64(10), func(*etcdcluster.Observation) {}, "defragments test-1"),
+		Entry("the temporary member of a surge", int32(1), state.State{Size: 2, Surge: &state.Surge{Phase: state.SurgeEnd}}, uint64(11), func(*etcdcluster.Observation) {}, "defragments test-0"),
+	)
+
 	DescribeTable("should be reported by the name of its task",
 		func(change func(*druidv1alpha1.EtcdOpsTask), expected string) {
 			task := druidv1alpha1.EtcdOpsTask{}
@@ -134,5 +147,14 @@ var _ = Describe("Defragmentation", func() {
 		Expect(opstask.SnapshotMember(etcd, members(3, 11)).Name).To(Equal("test-1"))
 		Expect(opstask.SnapshotMember(etcd, members(3, 0)).Name).To(Equal("test-0"))
 		Expect(opstask.SnapshotMember(etcd, etcdcluster.Observation{})).To(BeNil())
+	})
+
+	It("should call the sidecar of the temporary member while the first member of a surge is removed", func() {
+		o := members(2, 11)
+		o.State.Surge = &state.Surge{Phase: state.SurgeDiscard}
+		o.Etcd.MemberList = []etcdcluster.ListedMember{{ID: 11, Name: "test-1"}}
+		Expect(opstask.SnapshotMember(fixture.Etcd(), o)).To(HaveField("Name", "test-1"))
+		o.Etcd.Members[1].LeaderID = 0
+		Expect(opstask.SnapshotMember(fixture.Etcd(), o)).To(HaveField("Name", "test-1"), "the removed member still responds")
 	})
 })

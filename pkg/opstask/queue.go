@@ -132,13 +132,14 @@ func RefusalOf(task *druidv1alpha1.EtcdOpsTask, etcd *druidv1alpha1.Etcd) *Probl
 }
 
 // SnapshotMember returns the member whose sidecar takes the snapshot: the leader, or any healthy member without a leader. Nil:
-// no member is healthy.
+// no member is healthy. A member that was removed from etcd takes none.
 func SnapshotMember(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) *etcdcluster.Member {
 	var found *etcdcluster.Member
-	members := etcdcluster.MembersFor(etcd, o)
+	members := etcdcluster.VotingMembers(etcd, o)
 	for i := range members {
 		member := &members[i]
-		if member.Pod == nil || member.Pod.Deleting || !member.IsHealthy() {
+		isRemoved := len(o.Etcd.MemberList) > 0 && member.Listed == nil
+		if member.Pod == nil || member.Pod.Deleting || !member.IsHealthy() || isRemoved {
 			continue
 		}
 		if found == nil || member.Role() == druidv1alpha1.EtcdRoleLeader {

@@ -85,7 +85,7 @@ func PlanDefragmentation(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, ta
 
 // fragmentedMember returns a member whose file could shrink considerably. Nil: there is none.
 func fragmentedMember(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, settings DefragmentationSettings) *etcdcluster.Member {
-	members := etcdcluster.MembersFor(etcd, o)
+	members := etcdcluster.VotingMembers(etcd, o)
 	index := slices.IndexFunc(members, func(m etcdcluster.Member) bool { return isFragmented(m, spaceLimit(etcd, o), settings) })
 	if index < 0 {
 		return nil
@@ -117,10 +117,10 @@ func mayDefragment(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) bool {
 	case len(o.Etcd.AlarmsOf(etcdcluster.AlarmCorrupt)) > 0, len(o.Etcd.AlarmsOf(etcdcluster.AlarmNoSpace)) > 0, o.Defragmentation != "":
 		return false
 	}
-	members := etcdcluster.MembersFor(etcd, o)
+	members := etcdcluster.VotingMembers(etcd, o)
 
 	return len(members) > 0 && !slices.ContainsFunc(members, func(m etcdcluster.Member) bool {
-		return m.Pod == nil || m.Pod.Deleting || !m.IsHealthy() || m.Endpoint.Learner || m.Pod.IsOutdated(o.StatefulSet)
+		return m.Pod == nil || m.Pod.Deleting || !m.IsHealthy() || m.Endpoint == nil || m.Endpoint.Learner || m.Pod.IsOutdated(o.StatefulSet)
 	})
 }
 
@@ -160,7 +160,7 @@ func isFragmented(m etcdcluster.Member, limit int64, settings DefragmentationSet
 // refusedDefragmentation returns why the members are not defragmented. It would interrupt one of them for too long, or a volume has no room for
 // the copy. Empty: they may be.
 func refusedDefragmentation(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, tasks []druidv1alpha1.EtcdOpsTask, settings DefragmentationSettings) string {
-	members := etcdcluster.MembersFor(etcd, o)
+	members := etcdcluster.VotingMembers(etcd, o)
 	for _, member := range members {
 		if missing := missingRoom(o, member); missing != "" {
 			return missing

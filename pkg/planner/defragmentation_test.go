@@ -140,6 +140,9 @@ var _ = Describe("A planned defragmentation", func() {
 		Entry("if no generation was accepted", all(fragmented, func(w *input) { w.o.State.Accepted = nil })),
 		Entry("if a member is not healthy", all(fragmented, func(w *input) { w.o.Etcd.Members[2].Healthy = false })),
 		Entry("if a member did not respond", all(fragmented, func(w *input) { w.o.Etcd.Members[2].Reachable, w.o.Etcd.Members[2].Healthy = false, false })),
+		Entry("if a member that leaves is not healthy", func(w *input) {
+			w.etcd.Spec.Replicas, w.o.Etcd.Members[0].DBSize, w.o.Etcd.Members[2].Healthy = 1, 3*gibibyte, false
+		}),
 		Entry("if a member is a learner", all(fragmented, func(w *input) { w.o.Etcd.Members[2].Learner = true })),
 		Entry("if a pod is to be replaced", all(fragmented, func(w *input) { w.o.StatefulSet.UpdateRevision = "newer" })),
 		Entry("while a surge is in progress", all(fragmented, func(w *input) { w.o.State.Surge = &state.Surge{Phase: state.SurgeJoin} })),

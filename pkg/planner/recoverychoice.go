@@ -179,7 +179,7 @@ func keepRecovery(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, p plan.Pl
 	if p.Recovery != nil || recorded == nil {
 		return p
 	}
-	isCompleted := p.Restore == state.RestoreStart || p.Stage == plan.StageDone || etcdcluster.HealthyVoters(etcdcluster.MembersFor(etcd, o)) > 0
+	isCompleted := p.Restore == state.RestoreStart || p.Stage == plan.StageDone || etcdcluster.HealthyVoters(etcdcluster.VotingMembers(etcd, o)) > 0
 	hasEnded := recorded.Source == "" && recorded.Withdrawn == "" && unreadForRestore(o) == "" && QuorumLossOf(etcd, o, now) == nil
 	if !isCompleted && !hasEnded {
 		p.Recovery = recorded

@@ -181,7 +181,7 @@ func (r *Reconciler) updateStatus(ctx context.Context, stored, etcd *druidv1alph
 	observation := r.Observer.Observe(ctx, etcd, observer.Request{QueryEtcd: !helper.IsHibernated(etcd), Events: true, KnownClaims: true})
 	quotaReachedIn, excessSince := r.histories.add(etcd, observation, r.Clock.Now()), r.histories.addSnapshot(etcd, observation, r.Clock.Now())
 	setMetrics(key, measured{
-		certificates: etcdcluster.CertificatesInUse(etcd, observation), members: etcdcluster.MembersFor(etcd, observation), quotaReachedIn: quotaReachedIn,
+		certificates: etcdcluster.CertificatesInUse(etcd, observation), members: etcdcluster.VotingMembers(etcd, observation), quotaReachedIn: quotaReachedIn,
 	})
 
 	// The status is written although the evidence is not: the health of the members does not depend on it.
