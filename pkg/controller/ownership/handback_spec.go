@@ -19,6 +19,7 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/evidence"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/secrets"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
@@ -145,7 +146,8 @@ func bundleIn(etcd *druidv1alpha1.Etcd, name string) druidv1alpha1.SecretReferen
 	return druidv1alpha1.SecretReference{SecretReference: secretIn(etcd, name), DataKey: new("bundle.crt")}
 }
 
-// CheckReconciled returns an error while a change of an Etcd is in progress, which a hand-back would interrupt.
+// CheckReconciled returns an error while a change of an Etcd is in progress, which a hand-back would interrupt. It also does so while its data needs the
+// operator: etcd-druid compares no data, accepts no rollback, and frees no space.
 func CheckReconciled(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) error {
 	status := etcd.Status
 	rotation := ptr.Deref(o.State.Rotation, state.Rotation{})
@@ -166,6 +168,12 @@ func CheckReconciled(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) error 
 		return errors.New("its ManagedResource is not applied")
 	case membersChange(o.State) != "":
 		return errors.New(membersChange(o.State))
+	case o.State.Inconsistency != nil:
+		return errors.New("its members have different data: see its condition DataConsistent")
+	case evidence.IsRolledBack(etcd, o):
+		return errors.New("it has returned a lower revision than before: see its condition RevisionConfirmed")
+	case o.State.Space.IsActive():
+		return errors.New("it rejects writes until its database has space: see its condition DatabaseSpaceAvailable")
 	case etcd.Spec.Replicas > 0 && helper.ManagesPods(etcd) && !isTrue(etcd, druidv1alpha1.ConditionTypeAllMembersUpdated):
 		return errors.New("its members are not all updated")
 	default:

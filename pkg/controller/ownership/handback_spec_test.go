@@ -162,6 +162,11 @@ var _ = Describe("CheckSettled", func() {
 		Entry("the recovery of a hibernated cluster", "its recovery from a lost quorum is not complete", func() {
 			etcd.Spec.Replicas, o.State.Restore = 0, state.RestoreRecover
 		}),
+		Entry("different data", "its members have different data", func() { o.State.Inconsistency = &state.Inconsistency{} }),
+		Entry("a rollback that no user has accepted", "lower revision", func() {
+			o.State.Evidence = &state.Evidence{HighestRevision: 60, RolledBack: &state.RolledBack{Revision: 10}}
+		}),
+		Entry("a database without space", "rejects writes", func() { o.State.Space = &state.Space{} }),
 		Entry("a rotation of the CAs", "rotated", func() { o.State.Rotation = &state.Rotation{Stage: state.StagePrepared} }),
 	)
 })
