@@ -74,6 +74,16 @@ func (c Comparison) String() string {
 	return revision + ", " + strings.Join(hashes, ", ")
 }
 
+// Remedy returns what a user does if the difference prevents the removal of a member. Both members of a surge are needed for its quorum.
+func (c Comparison) Remedy(isSurge bool) string {
+	if isSurge {
+		return "find out which one is correct, and remove the other one with `etcdctl member remove` while both are healthy. " +
+			"Keep its pod and its volume until then: without one of two voting members, there is no quorum"
+	}
+
+	return "find out which one is correct, and replace the volume of the other"
+}
+
 // VotersOf returns all voting members of a canonical Etcd in the order in which they are compared: the followers before the leader. A member completes no
 // write while it computes its hash. The revision is one that all members have. It returns ErrNotComparable if a voting member is not a
 // healthy member of the Etcd, or if a member of the Etcd does not vote. It also does so if two members run different versions.
