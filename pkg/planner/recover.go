@@ -301,12 +301,17 @@ func isNewerLog(a, b etcdcluster.InspectedLog) bool {
 	return cmp.Or(cmp.Compare(a.LastTerm, b.LastTerm), cmp.Compare(a.LastIndex, b.LastIndex)) > 0
 }
 
+// isRecordedVoter is true for the ID of a recorded voting member. The removal of another one is committed. Without a record, all count.
+func isRecordedVoter(recorded *state.Evidence, id string) bool {
+	return recorded == nil || len(recorded.Voters) == 0 || slices.ContainsFunc(recorded.Voters, func(voter state.Voter) bool { return voter.ID == id })
+}
+
 // unusableLog returns why the newest log cannot be used. left are the IDs of the members whose data is not lost. Empty: it can.
 func unusableLog(o etcdcluster.Observation, best *etcdcluster.ClaimInspection, left []string) string {
 	recovery, recorded, votes := o.State.Recovery, o.State.Evidence, 0
 	if best != nil {
 		for _, id := range left {
-			if slices.Contains(best.Result.Log.Voters, id) || slices.Contains(best.Result.Log.FormerVoters, id) {
+			if slices.Contains(best.Result.Log.Voters, id) || slices.Contains(best.Result.Log.FormerVoters, id) && isRecordedVoter(recorded, id) {
 				votes++
 			}
 		}

@@ -84,15 +84,20 @@ func isSingle(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) bool {
 }
 
 // withoutLeaving returns the view without the members that leave. The quorum counts those that are not removed yet. A member that was removed
-// may respond, also as a member of another cluster. Without a quorum, the members that leave have to recover as the others: the view is then
-// complete, and the second result is true. The same applies while members have different data: the members that leave may be a part of
-// the quorum that decides which data is correct.
+// may respond, also as a member of another cluster. Without a quorum, the members that leave have to recover as the others: the view then lacks only
+// those that were removed, and the second result is true. The same applies while members have different data: the members that leave may be a part
+// of the quorum that decides which data is correct.
 func (v view) withoutLeaving() (view, bool) {
 	scaleIn := v.o.State.ScaleIn
 	if scaleIn == nil || len(v.members) <= int(scaleIn.To) {
 		return v, false
 	}
-	if !v.isQuorate() || v.o.State.Inconsistency != nil && !hasRemovedMembers(v.etcd, v.o) {
+	if !v.isQuorate() {
+		v.members = slices.DeleteFunc(v.members, func(m etcdcluster.Member) bool { return isRemoved(v.o, m) })
+
+		return v, true
+	}
+	if v.o.State.Inconsistency != nil && !hasRemovedMembers(v.etcd, v.o) {
 		return v, true
 	}
 	for _, member := range v.members[scaleIn.To:] {
@@ -105,6 +110,14 @@ func (v view) withoutLeaving() (view, bool) {
 	v.members = v.members[:scaleIn.To]
 
 	return v, false
+}
+
+// isRemoved is true for a member that a scale-in has removed: it leaves, and is not among the recorded voting members.
+func isRemoved(o etcdcluster.Observation, m etcdcluster.Member) bool {
+	scaleIn, recorded := o.State.ScaleIn, o.State.Evidence
+	isLeaving := scaleIn != nil && scaleIn.Removing && m.Ordinal >= int(scaleIn.To) && m.Listed == nil
+
+	return isLeaving && recorded != nil && len(recorded.Voters) > 0 && !slices.ContainsFunc(recorded.Voters, func(voter state.Voter) bool { return isMember(voter, m) })
 }
 
 // scaleInToRecord returns the scale-in that is under way. While it is paused, the kubelet restores the configuration, and nodes send new

@@ -6,6 +6,7 @@ package planner_test
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -13,8 +14,10 @@ import (
 	gomegatypes "github.com/onsi/gomega/types"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/planner"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 var _ = Describe("Scale-in", func() {
@@ -256,6 +259,41 @@ var _ = Describe("Scale-in", func() {
 		Entry("without a store", int32(1), int32(3), int32(1), int32(1)),
 		Entry("of three members", int32(3), int32(5), int32(3), int32(3), withStore),
 		Entry("of three members, one of which has been added", int32(3), int32(5), int32(4), int32(3), withStore),
+	)
+
+	DescribeTable("offers the members that are left if the quorum is lost forever, and counts no removed member",
+		func(from, to int32, removed int, lost []int, left ...string) {
+			s := running(from, withStore)
+			Expect(s.Write(100)).To(BeTrue())
+			resize(s, "spec.replicas decreases", to)
+			s.runUntil(func() bool { return s.steps["RemoveMember"] == removed })
+			s.inject("a user suspends the Etcd", func() { s.Etcd.Annotations = map[string]string{druidv1alpha1.SuspendEtcdSpecReconcileAnnotation: ""} })
+			s.runFor(3)
+			s.inject("the nodes of members that stay are gone", func() {
+				for _, ordinal := range lost {
+					s.RemoveNode(s.Objects.PodFor(ordinal).Node)
+				}
+				s.Refresh()
+				s.Etcd.Annotations = nil
+			})
+			s.run()
+			Expect(s.quorumLoss().Left).To(Equal(left))
+			s.operator.OnObserve = func(o *etcdcluster.Observation) { // the newest log ends with the removals
+				for _, job := range o.Inspections {
+					if job.Result != nil {
+						for _, lease := range o.MemberLeases[to:] {
+							job.Result.Log.FormerVoters = append(job.Result.Log.FormerVoters, strings.Split(lease.Holder, ":")[0])
+						}
+					}
+				}
+			}
+			s.choose(state.RecoverMembers)
+			s.run()
+			s.expectDone()
+			Expect(s.Data.Revision).To(BeEquivalentTo(1_000_000_101))
+		},
+		Entry("after one of two removals", int32(3), int32(1), 1, []int{0}, "main-1"),
+		Entry("after both removals", int32(5), int32(3), 2, []int{0, 1}, "main-2"),
 	)
 
 	DescribeTable("adds members again after a scale-in to one, which has not restarted the first member",
