@@ -327,6 +327,21 @@ func WaitsForAcceptance(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) boo
 	return evidence.IsRolledBack(etcd, o) && !metav1.HasAnnotation(etcd.ObjectMeta, druidv1alpha1.SkipFinalSnapshotAnnotation)
 }
 
+// holdDiscard withholds the step of a plan that deletes a volume while WaitsForAcceptance: the volume may have the lost writes. A restore and a recovery
+// delete the volumes nevertheless, because a user or the recovery policy has chosen that.
+func holdDiscard(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, p plan.Plan) plan.Plan {
+	if p.Step == nil || !plan.TraitsOf(p.Step).DiscardsData || p.Restore == state.RestoreDiscard || !WaitsForAcceptance(etcd, o) {
+		return p
+	}
+	if claim := claimWithUID(o, plan.MetaOf(p.Step).UID); !claim.MayHaveData() || claim.Volume == "" {
+		return p
+	}
+	p.Reason += "; the cluster has lost acknowledged writes, which the volume may have"
+	p.WaitsFor, p.Step = fmt.Sprintf("%s, or the annotation %s", acceptHint(o), druidv1alpha1.SkipFinalSnapshotAnnotation), nil
+
+	return p
+}
+
 // acceptHint says which revision has to be accepted, and how.
 func acceptHint(o etcdcluster.Observation) string {
 	revision := o.State.Evidence.RolledBack.Revision

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
-	"github.com/gardener/gardener-extension-etcd-druid/pkg/consistency"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
@@ -210,7 +209,7 @@ func migrateVolume(v view, p plan.Plan) (plan.Plan, bool) {
 	if member.Listed != nil && !member.Listed.Learner {
 		return removeMigrating(v, p, member, claim)
 	}
-	discarded := discardMigrating(v, p, member, claim)
+	discarded := holdDiscard(v.etcd, v.o, discardMigrating(v, p, member, claim))
 	if discarded.Step == nil {
 		others := v
 		others.members = slices.Delete(slices.Clone(v.members), position, position+1)
@@ -261,13 +260,11 @@ func areOthersVoting(v view, m etcdcluster.Member) bool {
 // awaitedBeforeMigrating is what has to be true before the member of the recorded claim is removed, if all other members vote. Empty: all of it is.
 func awaitedBeforeMigrating(v view, m etcdcluster.Member, claim etcdcluster.Claim) string {
 	leader := v.leader()
-	switch found := v.o.State.Inconsistency; {
+	switch awaited := awaitedBeforeRemoval(v); {
 	case memberVolumeCause(v, m) == "" && !claim.Deleting:
 		return "another volume to be requested"
-	case found != nil:
-		return "all members to have the same data: " + consistency.Describe(*found)
-	case v.o.Defragmentation != "":
-		return "EtcdOpsTask " + v.o.Defragmentation + " to end"
+	case awaited != "":
+		return awaited
 	case leader == nil || leader.Ordinal == m.Ordinal:
 		return "another member to lead"
 	default:

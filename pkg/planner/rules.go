@@ -22,7 +22,7 @@ import (
 //
 // The plan contains what to render. Call Gate with the rendering before the step is executed.
 func For(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) plan.Plan {
-	p := keepRecovery(etcd, o, recordReplacement(etcd, o, decide(etcd, o, now), now), now)
+	p := keepRecovery(etcd, o, recordReplacement(etcd, o, holdDiscard(etcd, o, decide(etcd, o, now)), now), now)
 	if p.EtcdVersion == "" {
 		p.EtcdVersion = renderedVersion(etcd, o)
 	}
@@ -101,7 +101,7 @@ func ForRepair(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Tim
 		p.Step = nil
 	}
 
-	return p
+	return holdDiscard(etcd, o, p)
 }
 
 // guard stops if no plan is possible: facts are missing, the spec is refused, or objects of a previous owner exist.
