@@ -112,8 +112,11 @@ func haltOnUnrecoverableQuorum(v view, p plan.Plan) (plan.Plan, bool) {
 	p.Stage = plan.StageQuorumLost
 	p.Reason = fmt.Sprintf("%s, and the quorum of %d cannot recover: %s; the operator changes nothing", v.quorumStatus(), etcdcluster.QuorumOf(loss.Votes), strings.Join(loss.Lost, "; "))
 	p.WaitsFor = fmt.Sprintf("a manual recovery (%s), or %s", survivors, recovery(v.etcd, v.o))
+	if !v.o.State.Surge.IsActive() { // no recovery begins in a surge, see QuorumLossOf
+		p = withQuorumLoss(v, p, loss)
+	}
 
-	return inspectStoppedMembers(v, withQuorumLoss(v, p, loss)), true
+	return inspectStoppedMembers(v, p), true
 }
 
 // quorumAfterLoss returns how many members vote, and whether those whose data is not lost may be a quorum. intact is the number of these

@@ -640,6 +640,7 @@ var _ = Describe("Surge", func() {
 		Expect(p.Stage).To(Equal(plan.StageQuorumLost))
 		Expect(p.Reason).To(And(HavePrefix("0 of 2 healthy, and the quorum of 2 cannot recover: "), ContainSubstring(fmt.Sprintf("main-main-%d", lost)), HaveSuffix("the operator changes nothing")))
 		Expect(p.WaitsFor).To(HavePrefix(fmt.Sprintf("a manual recovery (data of main-%d is left), or a restore, requested by the annotation druid.gardener.cloud/restore=from-store (newest full snapshot: ", left)))
+		Expect(p.WaitsFor).NotTo(ContainSubstring(druidv1alpha1.RecoverAnnotation), "no recovery begins in a surge")
 		Expect(s.Objects.ClaimFor(left).Exists).To(BeTrue(), "the only data stays")
 		s.inject("a user requests a restore", func() { metav1.SetMetaDataAnnotation(&s.Etcd.ObjectMeta, "druid.gardener.cloud/restore", "from-store") })
 		s.run()
