@@ -85,7 +85,7 @@ func QuorumLossOf(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.
 
 // quorumLossOf is QuorumLossOf for a view without a healthy member.
 func quorumLossOf(v view) *QuorumLoss {
-	loss := &QuorumLoss{Policy: helper.RecoveryPolicy(v.etcd), Recovery: currentRecovery(v.o), Inconsistency: v.o.State.Inconsistency}
+	loss := &QuorumLoss{Policy: helper.RecoveryPolicy(v.etcd), Recovery: currentRecovery(v.o, v.now), Inconsistency: v.o.State.Inconsistency}
 	for _, member := range v.members {
 		if reason := dataLostReason(v, member); reason != "" {
 			loss.Lost = append(loss.Lost, reason)
@@ -109,10 +109,11 @@ func quorumLossOf(v view) *QuorumLoss {
 	return loss
 }
 
-// currentRecovery returns the recorded recovery. Nil: none is recorded, or a quorum has responded since.
-func currentRecovery(o etcdcluster.Observation) *state.Recovery {
+// currentRecovery returns the recorded recovery. Nil: none is recorded, or a quorum has responded since. A response in the future is from a clock that
+// was ahead.
+func currentRecovery(o etcdcluster.Observation, now time.Time) *state.Recovery {
 	recorded, confirmed := o.State.Recovery, o.State.Evidence
-	if recorded != nil && o.State.Restore == state.RestoreNone && confirmed != nil && confirmed.At.After(recorded.LostAt) {
+	if recorded != nil && o.State.Restore == state.RestoreNone && confirmed != nil && confirmed.At.After(recorded.LostAt) && !confirmed.At.After(now) {
 		return nil
 	}
 

@@ -420,6 +420,21 @@ var _ = Describe("Traces of a recovery from a lost quorum", func() {
 		Expect(s.Objects.State.Recovery.Withdrawn).To(BeEmpty())
 	})
 
+	DescribeTable("recovers although the clock was ahead when a quorum responded last", func(policy druidv1alpha1.RecoveryPolicy) {
+		s := created(3, policy, withStore)
+		loseAtOnce(s)
+		s.Objects.State.Recovery, s.Objects.State.Evidence.At = nil, s.Now().Add(24*time.Hour)
+		if s.run(); policy == druidv1alpha1.RecoveryPolicyAsk {
+			s.choose(state.RecoverMembers)
+		}
+		s.idleTicks = 200
+		s.run()
+		recovered(s, 1_000_000_000)
+	},
+		Entry("when a user chooses an option", druidv1alpha1.RecoveryPolicyAsk),
+		Entry("by the policy Auto", druidv1alpha1.RecoveryPolicyAuto),
+	)
+
 	It("does not choose again with the token of a withdrawn recovery", func() {
 		s := created(3, druidv1alpha1.RecoveryPolicyAsk, withStore)
 		loseAtOnce(s)

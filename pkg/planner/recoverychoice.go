@@ -175,7 +175,7 @@ func (l *QuorumLoss) WaitsForChoice(o etcdcluster.Observation, now time.Time) st
 // keepRecovery keeps the record of a recovery while no member is healthy: a withdrawn one must not begin again by itself. Before a choice, the record
 // ends with the loss, so that the dwell time of a later one begins again.
 func keepRecovery(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, p plan.Plan, now time.Time) plan.Plan {
-	recorded := currentRecovery(o)
+	recorded := currentRecovery(o, now)
 	if p.Recovery != nil || recorded == nil {
 		return p
 	}
