@@ -123,10 +123,8 @@ func (r *Run) NextState() state.State {
 	if t.TLS.AnyManaged() {
 		next.Rotation = &t.Rotation
 	}
-	if p.Replicas > 0 || p.Restore != state.RestoreNone {
-		next.Migration = p.Migration // a hibernated cluster keeps the record
-	}
-	if p.Replicas > 0 {
+	if p.Replicas > 0 { // a hibernated cluster keeps the record, and so does a restore, which may be withdrawn, until nothing is left
+		next.Migration = p.Migration
 		next.Size, next.Started = planner.SizeToPersist(p, r.Observation), p.Replicas
 	}
 	if r.confirmed != nil {

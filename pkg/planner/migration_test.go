@@ -87,6 +87,30 @@ var _ = Describe("Volume migration", func() {
 		Expect(s.steps["RemoveMember"]).To(BeZero())
 	})
 
+	It("continues after a recovery was withdrawn", func() {
+		s := running(3, withStore, withPolicy(druidv1alpha1.RecoveryPolicyAsk))
+		s.operator.Config.RecoveryDwellTime, s.operator.Config.RecoveryMaxClusters = dwellTime, 3
+		requestFast(s)
+		s.runUntil(func() bool { return s.steps["DeleteClaim"] == 1 && s.steps["PromoteMember"] == 2 })
+		s.inject("the volumes of main-0 and main-2 are lost", func() {
+			for _, ordinal := range []int{0, 2} {
+				s.LoseVolume(ordinal)
+				s.DeletePod(ordinal)
+			}
+		})
+		s.run()
+		s.choose(state.RecoverMembers)
+		s.runUntil(func() bool { return s.Objects.State.Restore == state.RestoreRecover })
+		s.inject("the volumes exist again, and the policy becomes Never", func() {
+			withPolicy(druidv1alpha1.RecoveryPolicyNever)(s.Etcd)
+			s.Volumes["main-main-0"].Lost, s.Volumes["main-main-2"].Lost = false, false
+			s.Refresh()
+		})
+		s.run()
+		expectClass(s, "fast", 3)
+		Expect(s.steps).NotTo(HaveKey("RecoverData"))
+	})
+
 	// excluding returns a migration that has excluded the pod of the first member that it replaces.
 	excluding := func(change ...func(*druidv1alpha1.Etcd)) *scenario {
 		GinkgoHelper()
