@@ -198,8 +198,8 @@ func (s *scenario) checkApply(manifest simulator.Manifest, p plan.Plan) {
 	}
 }
 
-// checkVersion checks that the version of etcd changes in a healthy cluster after a verified snapshot, or back to the version of a running member.
-// It is lowered only if a spec requests it.
+// checkVersion checks that the version of etcd changes while all members of the Etcd are healthy, after a verified snapshot, or back to the version of
+// a running member. It is lowered only if a spec requests it. The operator may be unable to query the members of a joined cluster.
 func (s *scenario) checkVersion(manifest simulator.Manifest) {
 	before := s.Written()
 	if before == nil || before.Replicas == 0 || manifest.Replicas == 0 || etcdversion.Compare(before.EtcdVersion, manifest.EtcdVersion) == 0 {
@@ -222,7 +222,7 @@ func (s *scenario) checkVersion(manifest simulator.Manifest) {
 	if isDowngrade := etcdversion.Compare(manifest.EtcdVersion, before.EtcdVersion) < 0; isDowngrade && before.Replicas == 1 && pod != nil && pod.NeverStarts() {
 		return // the image of the newer version cannot be pulled
 	}
-	if healthy, all := s.Voters(); healthy < all || all < int(before.Replicas) {
+	if healthy, all := s.ownVoters(); healthy < all || all < int(before.Replicas) {
 		s.violated("etcd changes from %s to %s with %d of %d voting members", before.EtcdVersion, manifest.EtcdVersion, healthy, all)
 	}
 	if helper.IsStoreConfigured(s.Etcd) && !s.Objects.SnapshotAttempts.IsFresh(s.Now()) {
