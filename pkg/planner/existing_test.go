@@ -93,7 +93,10 @@ var _ = Describe("Removal of the members of the joined cluster", func() {
 		s := joined(3)
 		s.ReaddExisting(true)
 		keep(s, 2)
-		s.runUntil(func() bool { recorded := s.Objects.State.Existing; return recorded != nil && !recorded.RemovedAt.IsZero() })
+		s.runUntil(func() bool {
+			recorded := s.Objects.State.Existing
+			return recorded != nil && !recorded.RemovedAt.IsZero()
+		})
 		s.inject("main-2 loses its volume", func() { s.LoseVolume(2); s.DeletePod(2) })
 		for range 20 {
 			s.runFor(3)

@@ -198,8 +198,8 @@ func (s *scenario) checkApply(manifest simulator.Manifest, p plan.Plan) {
 	}
 }
 
-// checkVersion checks that the version of etcd changes while all members of the Etcd are healthy, after a verified snapshot, or back to the version of
-// a running member. It is lowered only if a spec requests it. The operator may be unable to query the members of a joined cluster.
+// checkVersion checks that the version of etcd changes while all members of the Etcd are healthy, and after a verified snapshot. It may change back to the
+// version of a running member. It is lowered only if a spec requests it. The operator may be unable to query the members of a joined cluster.
 func (s *scenario) checkVersion(manifest simulator.Manifest) {
 	before := s.Written()
 	if before == nil || before.Replicas == 0 || manifest.Replicas == 0 || etcdversion.Compare(before.EtcdVersion, manifest.EtcdVersion) == 0 {
@@ -691,8 +691,8 @@ func (s *scenario) checkMoveLeader(step plan.MoveLeader) {
 }
 
 // checkRemoveExisting checks that a member of the joined cluster is removed that the spec does not name, after a verified snapshot. A voting
-// member is removed only while all members of the Etcd are healthy voting members, except those that a scale-in removes and that do not vote. The leader
-// is the last one.
+// member is removed only while all members of the Etcd are healthy voting members. Members that leave and do not vote are an exception. The leader is
+// the last one.
 func (s *scenario) checkRemoveExisting(step plan.RemoveMember, removed *simulator.Member) {
 	recorded, others := s.Objects.State.Existing, 0
 	listed := etcdcluster.ListedLeaving(s.acceptedEtcd(), s.Observe())

@@ -84,7 +84,7 @@ func isSingle(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) bool {
 }
 
 // withoutLeaving returns the view without the members that leave. The quorum counts those that are not removed yet. A member that was removed
-// may respond, also as a member of another cluster. Without a quorum, the members that leave have to recover as the others: the view then lacks only
+// may respond, also as a member of another cluster. Without a quorum, the members that leave have to recover as the others. The view then lacks only
 // those that were removed, and the second result is true. The same applies while members have different data: the members that leave may be a part
 // of the quorum that decides which data is correct.
 func (v view) withoutLeaving() (view, bool) {
