@@ -94,7 +94,7 @@ func (o Observation) caStage(etcd *druidv1alpha1.Etcd, kind func(MountedTLS) Mou
 	return stage
 }
 
-// concurrentTLS returns the Secrets with TLS of all healthy members that may run together with the next one. It returns those of the pod template as well
+// concurrentTLS returns the Secrets with TLS of all members that may run together with the next one: healthy ones, and those on unreachable nodes. It returns those of the pod template as well
 // if they exist. Other members are replaced first. Nil: the next pod runs alone.
 func (o Observation) concurrentTLS(etcd *druidv1alpha1.Etcd, kind func(MountedTLS) MountedTLS) []MountedTLS {
 	running := max(len(o.Pods), int(o.StatefulSet.SpecReplicas))
@@ -106,7 +106,7 @@ func (o Observation) concurrentTLS(etcd *druidv1alpha1.Etcd, kind func(MountedTL
 		sets = append(sets, template)
 	}
 	for _, pod := range o.Pods {
-		if mounted := kind(pod.TLS); o.IsHealthy(pod) && !slices.Contains(sets, mounted) {
+		if mounted := kind(pod.TLS); o.mayServe(pod) && !slices.Contains(sets, mounted) {
 			sets = append(sets, mounted)
 		}
 	}
@@ -114,14 +114,14 @@ func (o Observation) concurrentTLS(etcd *druidv1alpha1.Etcd, kind func(MountedTL
 	return slices.DeleteFunc(sets, func(mounted MountedTLS) bool { return mounted.ca() == "" })
 }
 
-// mostVerified returns the mounted Secrets whose certificates most healthy members verify. The pod template is preferred. Nil: they have the wanted
+// mostVerified returns the mounted Secrets whose certificates most of these members verify. The pod template is preferred. Nil: they have the wanted
 // certificates.
 func (o Observation) mostVerified(etcd *druidv1alpha1.Etcd, kind func(MountedTLS) MountedTLS, mounted []MountedTLS, wanted MountedTLS) *MountedTLS {
 	best, most := mounted[0], -1
 	for _, candidate := range mounted {
 		count := 0
 		for _, pod := range o.Pods {
-			if o.IsHealthy(pod) && o.verifies(etcd, kind(pod.TLS).ca(), candidate) {
+			if o.mayServe(pod) && o.verifies(etcd, kind(pod.TLS).ca(), candidate) {
 				count++
 			}
 		}
@@ -148,8 +148,8 @@ func (o Observation) isUnfinished(etcd *druidv1alpha1.Etcd, kind func(MountedTLS
 	if bundle := o.secret(template.ca()); !IsCombinedCA(template.ca()) || template.ca() == wanted.ca() || bundle == nil || !bundle.Exists {
 		return false
 	}
-	presentsOthers := func(pod Pod) bool { return o.IsHealthy(pod) && kind(pod.TLS).keptFor(template) != nil }
-	isFirst := slices.ContainsFunc(o.Pods, o.IsHealthy) && !slices.ContainsFunc(o.Pods, presentsOthers) && o.verifies(etcd, template.ca(), wanted)
+	presentsOthers := func(pod Pod) bool { return o.mayServe(pod) && kind(pod.TLS).keptFor(template) != nil }
+	isFirst := slices.ContainsFunc(o.Pods, o.mayServe) && !slices.ContainsFunc(o.Pods, presentsOthers) && o.verifies(etcd, template.ca(), wanted)
 	if template.keptFor(wanted) != nil && !isFirst {
 		return false
 	}

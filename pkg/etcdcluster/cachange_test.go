@@ -45,13 +45,15 @@ var _ = Describe("The change to another CA", func() {
 
 		return etcdcluster.MountedTLS{PeerCA: "ca-" + ca, Peer: "leaf-" + leaf}
 	}
-	// observe returns the cluster of a pod template and of pods with these Secrets. Pods with a leading ! are not healthy.
+	// observe returns the cluster of a pod template and of pods with these Secrets. Pods with a leading ! are not healthy. The nodes of pods
+	// with a leading ? are unreachable.
 	observe := func(template string, pods ...string) etcdcluster.Observation {
 		o := etcdcluster.Observation{StatefulSet: etcdcluster.StatefulSet{Exists: template != "", TLS: set(template), SpecReplicas: int32(len(pods))}}
 		for ordinal, pod := range pods {
 			text, isUnhealthy := strings.CutPrefix(pod, "!")
+			text, isUnreachable := strings.CutPrefix(text, "?")
 			o.Pods = append(o.Pods, etcdcluster.Pod{
-				Name: fmt.Sprintf("test-%d", ordinal), Ordinal: ordinal, TLS: set(text), Ready: !isUnhealthy,
+				Name: fmt.Sprintf("test-%d", ordinal), Ordinal: ordinal, TLS: set(text), Ready: !isUnhealthy && !isUnreachable, ContainersReady: !isUnhealthy,
 				Containers: []etcdcluster.Container{{Name: "etcd", State: etcdcluster.ContainerRunning}},
 			})
 		}
@@ -111,6 +113,7 @@ var _ = Describe("The change to another CA", func() {
 		Entry("is withdrawn in the third stage", observe("next/next", "next/next", "combined/next", "combined/next"), "old/old", "next", "next+old"),
 		Entry("is replaced by a third one", observe("combined/next", "combined/next", "combined/old", "combined/old"), "third/third", "next", "next+old+third"),
 		Entry("does not end the first stage before all members are healthy", observe("combined/old", "combined/old", "combined/old", "!combined/old"), "next/next", "old", "ca-main-combined-1"),
+		Entry("does not end the first stage before an unreachable member trusts both", observe("combined/old", "?old/old", "!combined/old"), "next/next", "old", "ca-main-combined-1"),
 		Entry("does not end the second stage before all members are healthy", observe("combined/next", "combined/next", "combined/next", "!combined/next"), "next/next", "", "ca-main-combined-1"),
 		Entry("is withdrawn if the new certificates do not start", observe("combined/next", "combined/old", "combined/old", "!combined/next"), "old/old", "", "next+old"),
 		Entry("heals a member that was separated", observe("next/next", "old/old", "old/old", "!next/next"), "next/next", "old", "next+old"),
