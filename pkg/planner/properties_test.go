@@ -404,6 +404,7 @@ func (s *randomScenario) fault() {
 	if what != "" {
 		s.faults++
 		s.note("* %s", what)
+		s.LoseLeader()
 		s.Refresh()
 	}
 }

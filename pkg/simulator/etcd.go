@@ -63,6 +63,13 @@ func (c *Cluster) Voters() (healthy, all int) {
 	return healthy, all
 }
 
+// LoseLeader lets the members notice that their leader has stopped, or has no quorum. Otherwise, they respond as before until the next tick.
+func (c *Cluster) LoseLeader() {
+	if c.Leader != 0 {
+		c.elect()
+	}
+}
+
 // elect keeps the leader while it runs and is connected to a quorum. There is no leader for one tick before an election.
 func (c *Cluster) elect() bool {
 	before, isSent := c.Leader, c.sendSnapshots()

@@ -95,12 +95,10 @@ func (c *Cluster) PartitionNode(name string, isPartitioned bool) {
 	}
 }
 
-// RemoveNode removes a node, and the volumes that can only be used there are lost with it. A Node object is deleted some time after its processes have
-// stopped, so that the other members have no leader if it led.
+// RemoveNode removes a node, and the volumes that can only be used there are lost with it.
 func (c *Cluster) RemoveNode(name string) {
 	if node := c.Node(name); node != nil {
 		node.Gone = true
-		c.elect()
 	}
 }
 
