@@ -12,6 +12,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 // Defragmentation is the next step of a defragmentation. At most one of Member and WaitsFor is set. If none is set, the
@@ -78,12 +79,30 @@ func gainsLittle(m *etcdcluster.Member) bool {
 	return inUse > 0 && size-inUse < size/reclaimablePart
 }
 
+// DefragmentationPrecondition returns the change of members that a defragmentation waits for. The change would also wait for the defragmentation. Nil: none
+// is in progress.
+func DefragmentationPrecondition(recorded state.State) *Problem {
+	change := ""
+	switch {
+	case recorded.Surge.IsActive():
+		change = "the surge to be complete: with two voting members, none may be interrupted"
+	case recorded.Migration.IsActive():
+		change = "the volume migration to be complete"
+	case recorded.ScaleIn != nil:
+		change = fmt.Sprintf("the scale-in to %d members to be complete", recorded.ScaleIn.To)
+	default:
+		return nil
+	}
+
+	return &Problem{Code: druidv1alpha1.ErrorCodeEtcdNotReady, Message: "Waiting for " + change}
+}
+
 // DefragmentationOf returns the name of the task that currently defragments the members of the Etcd. tasks are all tasks of the
-// namespace. Empty: there is none.
+// namespace. A task that waits for its next attempt defragments none. Empty: there is none.
 func DefragmentationOf(etcd *druidv1alpha1.Etcd, tasks []druidv1alpha1.EtcdOpsTask) string {
 	for i := range tasks {
 		task := &tasks[i]
-		if isInProgress(task) && ptr.Deref(task.Spec.EtcdName, "") == etcd.Name && helper.TaskKind(task) == druidv1alpha1.RunTaskDefragmentation {
+		if IsAttempting(task) && ptr.Deref(task.Spec.EtcdName, "") == etcd.Name && helper.TaskKind(task) == druidv1alpha1.RunTaskDefragmentation {
 			return task.Name
 		}
 	}

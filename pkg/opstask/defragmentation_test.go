@@ -110,7 +110,6 @@ var _ = Describe("Defragmentation", func() {
 		},
 		Entry("a member that leaves and is not healthy", int32(3), state.State{Size: 5}, uint64(10), func(o *etcdcluster.Observation) { o.Etcd.Members[4].Healthy = false }, "waits for member test-4 to be healthy"),
 		Entry("followers that leave", int32(1), state.State{Size: 3}, uint64(10), func(*etcdcluster.Observation) {}, "defragments test-1"),
-		Entry("the temporary member of a surge", int32(1), state.State{Size: 2, Surge: &state.Surge{Phase: state.SurgeEnd}}, uint64(11), func(*etcdcluster.Observation) {}, "defragments test-0"),
 	)
 
 	DescribeTable("should be reported by the name of its task",
@@ -120,10 +119,14 @@ var _ = Describe("Defragmentation", func() {
 			task.Spec.EtcdName = new("test")
 			task.Spec.Config.Defragmentation = &druidv1alpha1.DefragmentationConfig{}
 			task.Status.State = new(druidv1alpha1.TaskState("InProgress"))
+			task.Status.LastOperation = &druidv1alpha1.LastOperation{Description: opstask.AttemptMessage(1, 3)}
 			change(&task)
 			Expect(opstask.DefragmentationOf(fixture.Etcd(), []druidv1alpha1.EtcdOpsTask{{}, task})).To(Equal(expected))
 		},
 		Entry("while it is in progress", func(*druidv1alpha1.EtcdOpsTask) {}, "shrink"),
+		Entry("not while it waits for the end of a surge, which would wait for the task", func(t *druidv1alpha1.EtcdOpsTask) {
+			t.Status.LastOperation.Description = opstask.DefragmentationPrecondition(state.State{Surge: &state.Surge{Phase: state.SurgeJoin}}).Message
+		}, ""),
 		Entry("not before", func(t *druidv1alpha1.EtcdOpsTask) { t.Status.State = new(druidv1alpha1.TaskState("Pending")) }, ""),
 		Entry("not after", func(t *druidv1alpha1.EtcdOpsTask) { t.Status.State = new(druidv1alpha1.TaskState("Succeeded")) }, ""),
 		Entry("not before the controller reconciled it", func(t *druidv1alpha1.EtcdOpsTask) { t.Status.State = nil }, ""),
@@ -131,6 +134,21 @@ var _ = Describe("Defragmentation", func() {
 		Entry("not of another kind", func(t *druidv1alpha1.EtcdOpsTask) {
 			t.Spec.Config = druidv1alpha1.EtcdOpsTaskConfig{OnDemandSnapshot: &druidv1alpha1.OnDemandSnapshotConfig{Type: "full"}}
 		}, ""),
+	)
+
+	DescribeTable("should wait for the end of a change of members",
+		func(recorded state.State, waits string) {
+			unmet := opstask.DefragmentationPrecondition(recorded)
+			if waits == "" {
+				Expect(unmet).To(BeNil())
+			} else {
+				Expect(unmet).To(HaveField("Message", "Waiting for "+waits))
+			}
+		},
+		Entry("a surge", state.State{Surge: &state.Surge{Phase: state.SurgeReplace}}, "the surge to be complete: with two voting members, none may be interrupted"),
+		Entry("a volume migration", state.State{Migration: &state.Migration{Phase: state.MigrationReplace}}, "the volume migration to be complete"),
+		Entry("a scale-in", state.State{ScaleIn: &state.ScaleIn{To: 3}}, "the scale-in to 3 members to be complete"),
+		Entry("none", state.State{Surge: &state.Surge{Phase: state.SurgeComplete}, Migration: &state.Migration{Phase: state.MigrationRequested}}, ""),
 	)
 
 	It("should keep a single member from being replaced", func() {

@@ -28,6 +28,7 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/calls"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/opstask"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 	"github.com/gardener/gardener-extension-etcd-druid/test/kube"
@@ -180,7 +181,7 @@ var _ = Describe("Steps of multi-member clusters", func() {
 		task.Spec.EtcdName = new("main")
 		task.Spec.Config.Defragmentation = &druidv1alpha1.DefragmentationConfig{}
 		Expect(k.Client(nil).Create(ctx, task)).To(Succeed())
-		task.Status.State = new(druidv1alpha1.TaskStateInProgress)
+		task.Status.State, task.Status.LastOperation = new(druidv1alpha1.TaskStateInProgress), &druidv1alpha1.LastOperation{Description: opstask.AttemptMessage(1, 3)}
 		Expect(k.Client(nil).Status().Update(ctx, task)).To(Succeed())
 		update(relabel)(k)
 		until(func() bool { return strings.Contains(progress(), "Waiting for EtcdOpsTask shrink to end") })

@@ -132,14 +132,22 @@ func (r *Reconciler) etcdOf(ctx context.Context, task *druidv1alpha1.EtcdOpsTask
 	return etcd, nil
 }
 
-// preconditionFor returns the unmet precondition of the task. Nil: it is met. It reads the status of the Etcd. For a compaction
-// it also reads the ManagedResource.
+// preconditionFor returns the unmet precondition of the task. Nil: it is met. It reads the status of the Etcd. For all
+// but snapshots it also reads the ManagedResource.
 func (r *Reconciler) preconditionFor(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, etcd *druidv1alpha1.Etcd) (*opstask.Problem, error) {
 	switch helper.TaskKind(task) {
 	case druidv1alpha1.TaskBackupInspection:
 		return nil, nil // it reads only the store
 	case druidv1alpha1.RunTaskCompaction:
 		return r.preconditionForJob(ctx, etcd)
+	case druidv1alpha1.RunTaskDefragmentation:
+		recorded, err := r.recordedState(ctx, etcd)
+		if err != nil {
+			return nil, err
+		}
+		if unmet := opstask.DefragmentationPrecondition(recorded); unmet != nil {
+			return unmet, nil
+		}
 	case druidv1alpha1.RunTaskRestoreDrill:
 		if unmet, err := r.preconditionForJob(ctx, etcd); unmet != nil || err != nil {
 			return unmet, err
@@ -161,13 +169,9 @@ func (r *Reconciler) preconditionForJob(ctx context.Context, etcd *druidv1alpha1
 	if helper.IsSuspended(etcd) {
 		return waiting("the Etcd to be no longer suspended"), nil
 	}
-	mr := &resourcesv1alpha1.ManagedResource{}
-	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: etcd.Namespace, Name: helper.ManagedResourceName(etcd)}, mr); client.IgnoreNotFound(err) != nil {
-		return nil, fmt.Errorf("reading ManagedResource %s: %w", helper.ManagedResourceName(etcd), err)
-	}
-	recorded, err := state.Decode(mr.Annotations)
+	recorded, err := r.recordedState(ctx, etcd)
 	if err != nil {
-		return nil, fmt.Errorf("ManagedResource %s: %w", mr.Name, err)
+		return nil, err
 	}
 	if recorded.Accepted == nil {
 		return waiting("the Etcd to be rolled out by this operator, whose images a Job is run with; one that was taken over needs its next operation annotation"), nil
@@ -183,6 +187,20 @@ func (r *Reconciler) preconditionForJob(ctx context.Context, etcd *druidv1alpha1
 	}
 
 	return nil, nil
+}
+
+// recordedState reads the record on the ManagedResource of the Etcd. Zero: there is no ManagedResource.
+func (r *Reconciler) recordedState(ctx context.Context, etcd *druidv1alpha1.Etcd) (state.State, error) {
+	mr := &resourcesv1alpha1.ManagedResource{}
+	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: etcd.Namespace, Name: helper.ManagedResourceName(etcd)}, mr); client.IgnoreNotFound(err) != nil {
+		return state.State{}, fmt.Errorf("reading ManagedResource %s: %w", helper.ManagedResourceName(etcd), err)
+	}
+	recorded, err := state.Decode(mr.Annotations)
+	if err != nil {
+		return state.State{}, fmt.Errorf("ManagedResource %s: %w", mr.Name, err)
+	}
+
+	return recorded, nil
 }
 
 // readJob reads the state of the task's compaction Job. The compaction controller creates and retries the Job.
