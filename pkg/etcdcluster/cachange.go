@@ -94,8 +94,8 @@ func (o Observation) caStage(etcd *druidv1alpha1.Etcd, kind func(MountedTLS) Mou
 	return stage
 }
 
-// concurrentTLS returns the Secrets with TLS of all members that may run together with the next one: healthy ones, and those on unreachable nodes. It returns those of the pod template as well
-// if they exist. Other members are replaced first. Nil: the next pod runs alone.
+// concurrentTLS returns the Secrets with TLS of all members that may run together with the next one: healthy ones, and those on unreachable nodes. It
+// returns those of the pod template as well if they exist. Other members are replaced first. Nil: the next pod runs alone.
 func (o Observation) concurrentTLS(etcd *druidv1alpha1.Etcd, kind func(MountedTLS) MountedTLS) []MountedTLS {
 	running := max(len(o.Pods), int(o.StatefulSet.SpecReplicas))
 	if running == 0 || running == 1 && (!helper.UsesSurge(etcd) || etcd.Spec.Replicas > 1) {
@@ -106,7 +106,7 @@ func (o Observation) concurrentTLS(etcd *druidv1alpha1.Etcd, kind func(MountedTL
 		sets = append(sets, template)
 	}
 	for _, pod := range o.Pods {
-		if mounted := kind(pod.TLS); o.mayServe(pod) && !slices.Contains(sets, mounted) {
+		if mounted := kind(pod.TLS); o.mayBecomeHealthy(pod) && !slices.Contains(sets, mounted) {
 			sets = append(sets, mounted)
 		}
 	}
@@ -114,14 +114,14 @@ func (o Observation) concurrentTLS(etcd *druidv1alpha1.Etcd, kind func(MountedTL
 	return slices.DeleteFunc(sets, func(mounted MountedTLS) bool { return mounted.ca() == "" })
 }
 
-// mostVerified returns the mounted Secrets whose certificates most of these members verify. The pod template is preferred. Nil: they have the wanted
-// certificates.
+// mostVerified returns the mounted Secrets whose certificates most members verify that may run together with the next one. The pod template is preferred.
+// Nil: they have the wanted certificates.
 func (o Observation) mostVerified(etcd *druidv1alpha1.Etcd, kind func(MountedTLS) MountedTLS, mounted []MountedTLS, wanted MountedTLS) *MountedTLS {
 	best, most := mounted[0], -1
 	for _, candidate := range mounted {
 		count := 0
 		for _, pod := range o.Pods {
-			if o.mayServe(pod) && o.verifies(etcd, kind(pod.TLS).ca(), candidate) {
+			if o.mayBecomeHealthy(pod) && o.verifies(etcd, kind(pod.TLS).ca(), candidate) {
 				count++
 			}
 		}
@@ -148,8 +148,8 @@ func (o Observation) isUnfinished(etcd *druidv1alpha1.Etcd, kind func(MountedTLS
 	if bundle := o.secret(template.ca()); !IsCombinedCA(template.ca()) || template.ca() == wanted.ca() || bundle == nil || !bundle.Exists {
 		return false
 	}
-	presentsOthers := func(pod Pod) bool { return o.mayServe(pod) && kind(pod.TLS).keptFor(template) != nil }
-	isFirst := slices.ContainsFunc(o.Pods, o.mayServe) && !slices.ContainsFunc(o.Pods, presentsOthers) && o.verifies(etcd, template.ca(), wanted)
+	presentsOthers := func(pod Pod) bool { return o.mayBecomeHealthy(pod) && kind(pod.TLS).keptFor(template) != nil }
+	isFirst := slices.ContainsFunc(o.Pods, o.mayBecomeHealthy) && !slices.ContainsFunc(o.Pods, presentsOthers) && o.verifies(etcd, template.ca(), wanted)
 	if template.keptFor(wanted) != nil && !isFirst {
 		return false
 	}
@@ -210,7 +210,7 @@ func (o Observation) unknownTLS(mounted MountedTLS) string {
 			what = "has no certificate"
 		}
 
-		return fmt.Sprintf("Secret %s, which pods mount, %s, and other members may not verify the new certificates: restore the Secret, or hibernate the cluster and wake it up with the new certificates", name, what)
+		return fmt.Sprintf("Secret %s, which pods mount, %s, and other members may not verify the new certificates: restore the Secret, delete the pods, or hibernate the cluster and wake it up with the new certificates", name, what)
 	}
 
 	return ""

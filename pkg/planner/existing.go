@@ -154,14 +154,14 @@ func waitBeforeExistingRemoval(v view, p plan.Plan, leaving []etcdcluster.Listed
 			voters++
 		}
 	}
-	for _, member := range slices.Concat(v.members, v.leaving) {
-		if member.Ordinal >= int(v.etcd.Spec.Replicas) && member.Listed != nil && !member.Listed.Learner {
-			voters++
-		}
-	}
 	left := v.size - voters
 	p.Reason = fmt.Sprintf("%s; %s of the joined cluster are removed, which leaves %d voting members with a quorum of %d",
 		v.quorumStatus(), listedNames(leaving), left, etcdcluster.QuorumOf(left))
+	for _, member := range slices.Concat(v.members, v.leaving) {
+		if member.Ordinal >= int(v.etcd.Spec.Replicas) && member.Listed != nil && !member.Listed.Learner {
+			left--
+		}
+	}
 	switch {
 	case left%2 == 0 && left == int(v.etcd.Spec.Replicas):
 		p.WaitsFor = fmt.Sprintf("spec.replicas to be %d: %d voting members tolerate no more failures than %d", left+1, left, left-1)

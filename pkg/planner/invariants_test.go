@@ -706,8 +706,11 @@ func (s *scenario) checkRemoveExisting(step plan.RemoveMember, removed *simulato
 		return
 	}
 	for ordinal := range int(s.Objects.State.Size) {
-		listed, scaleIn := s.Member(ordinal), s.Objects.State.ScaleIn
-		if isLeaving := scaleIn != nil && ordinal >= int(scaleIn.To) || ordinal >= int(s.Etcd.Spec.Replicas); isLeaving && (listed == nil || listed.Learner) {
+		staying := s.Etcd.Spec.Replicas
+		if scaleIn := s.Objects.State.ScaleIn; scaleIn != nil {
+			staying = min(staying, scaleIn.To)
+		}
+		if listed := s.Member(ordinal); ordinal >= int(staying) && (listed == nil || listed.Learner) {
 			continue
 		}
 		if member := s.RunningMember(ordinal); member == nil || member.Learner || !s.IsConnected(member) {

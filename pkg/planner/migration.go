@@ -224,7 +224,7 @@ func migrateVolume(v view, p plan.Plan) (plan.Plan, bool) {
 // removeMigrating removes the member of the recorded claim from etcd. All members are healthy, so that the others tolerate a failure. It removes the
 // member again if its sidecar has promoted it while its claim was being deleted.
 func removeMigrating(v view, p plan.Plan, m etcdcluster.Member, claim etcdcluster.Claim) (plan.Plan, bool) {
-	if _, isHeld := holdPeers(v, p); isHeld || !areOthersVoting(v, m) || !isExcluded(m) && awaitedOf(v, m) != "" {
+	if _, isHeld := holdPeers(v, p); isHeld || !areOthersVoting(v, m) || awaitedOf(v, m) != "" {
 		return p, false
 	}
 	p.Reason = fmt.Sprintf("%s; %s is replaced next", v.quorumStatus(), m.Name)
@@ -243,7 +243,7 @@ func removeMigrating(v view, p plan.Plan, m etcdcluster.Member, claim etcdcluste
 	return p, true
 }
 
-// isExcluded is true for a member whose pod the client Service does not select, and which therefore need not respond.
+// isExcluded is true for a member whose pod the client Service does not select.
 func isExcluded(m etcdcluster.Member) bool { return m.Pod != nil && m.Pod.Excluded && !m.Pod.Deleting }
 
 // areOthersVoting is true if all other members are healthy voting members and have recovered, and if they are as many as the spec requests.

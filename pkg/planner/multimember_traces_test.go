@@ -469,7 +469,7 @@ var _ = Describe("Traces of multiple members", func() {
 		s.Etcd.Spec.Replicas = 1
 		s.RecreateEtcd()
 		p := planner.For(s.Etcd, s.Objects, s.Now())
-		Expect(p.WaitsFor).To(Equal("spec.replicas to be 3, or main-main-1 and main-main-2 to be deleted if their data is not needed; a member that voted with the deleted ones may have no quorum without them"))
+		Expect(p.WaitsFor).To(Equal("spec.replicas to be 3, or main-main-1 and main-main-2 to be deleted if their data is not needed. Members that voted together may have no quorum after one of their volumes is deleted"))
 		s.RecreateEtcd(1, 2)
 		Expect(planner.For(s.Etcd, s.Objects, s.Now()).Stage).To(BeEquivalentTo("WakeUp"))
 	})

@@ -35,7 +35,7 @@ func waitForOrphanedClaims(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) 
 	if helper.IsStoreConfigured(etcd) {
 		waitsFor += fmt.Sprintf(", or a restore, requested by %s=%s, if the data in the store is enough", druidv1alpha1.RestoreAnnotation, druidv1alpha1.RestoreFromStoreUnverified)
 	}
-	waitsFor += "; a member that voted with the deleted ones may have no quorum without them"
+	waitsFor += ". Members that voted together may have no quorum after one of their volumes is deleted"
 
 	return plan.Plan{
 		Stage:    plan.StageWaitForClaims,
