@@ -72,7 +72,7 @@ func (in Input) size() int32 {
 	size, members := in.Etcd.Spec.Replicas, etcdcluster.VotingMembers(in.Etcd, in.Observation)
 	switch {
 	case in.isSurging():
-		return int32(len(members)) // #nosec G115 -- two
+		return etcdcluster.SurgeSize
 	case size == 0:
 		return 0
 	}

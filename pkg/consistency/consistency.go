@@ -74,8 +74,8 @@ func (c Comparison) String() string {
 	return revision + ", " + strings.Join(hashes, ", ")
 }
 
-// Remedy returns what a user does if the difference prevents the removal of a member. Both members of a surge are needed for its quorum.
-func (c Comparison) Remedy(isSurge bool) string {
+// Remedy returns what a user does if different data prevents the removal of a member. Both members of a surge are needed for its quorum.
+func Remedy(isSurge bool) string {
 	if isSurge {
 		return "find out which one is correct, and remove the other one with `etcdctl member remove` while both are healthy. " +
 			"Keep its pod and its volume until then: without one of two voting members, there is no quorum"

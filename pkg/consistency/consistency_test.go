@@ -117,7 +117,7 @@ var _ = Describe("Consistency", func() {
 	})
 
 	DescribeTable("Remedy keeps the quorum", func(isSurge bool, remedy string) {
-		Expect(consistency.Comparison{}.Remedy(isSurge)).To(ContainSubstring(remedy))
+		Expect(consistency.Remedy(isSurge)).To(ContainSubstring(remedy))
 	},
 		Entry("of three members", false, "replace the volume of the other"),
 		Entry("of the two members of a surge", true, "`etcdctl member remove`"),

@@ -44,14 +44,14 @@ func MembersFor(etcd *druidv1alpha1.Etcd, o Observation) []Member {
 	return MembersOf(etcd, o, etcd.Spec.Replicas)
 }
 
-// surgeSize is the number of members during a surge.
-const surgeSize = 2
+// SurgeSize is the number of members during a surge.
+const SurgeSize = 2
 
 // VotingMembers returns the members of a canonical Etcd that may vote, in order of their ordinals. It includes members that leave, and the extra member
 // of a volume migration. In a surge, it returns both members.
 func VotingMembers(etcd *druidv1alpha1.Etcd, o Observation) []Member {
 	if o.State.Surge.IsActive() {
-		return MembersOf(etcd, o, surgeSize)
+		return MembersOf(etcd, o, SurgeSize)
 	}
 
 	return MembersOf(etcd, o, max(etcd.Spec.Replicas, RenderedReplicas(o), o.State.Size))

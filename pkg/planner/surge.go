@@ -33,8 +33,6 @@ import (
 // started in a cluster of one member, and would restore a second cluster from the store. Before the first promotion the surge can be aborted.
 
 const (
-	// surgeSize is the number of members during a surge.
-	surgeSize = 2
 	// maxSurgeLag is how many entries of the log a learner may lack before its promotion. With two voting members, etcd acknowledges no write until
 	// both have it.
 	maxSurgeLag = 500
@@ -48,7 +46,7 @@ const (
 
 // planSurge plans for a cluster of one member while a surge is in progress. Most newer generations wait for its end, see isAppliedInSurge.
 func planSurge(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) plan.Plan {
-	v := viewOf(etcd, o, surgeSize, now).withoutRemoved()
+	v := viewOf(etcd, o, etcdcluster.SurgeSize, now).withoutRemoved()
 	if isNewerThanSurge(etcd, o) && !isAppliedInSurge(v) {
 		return plan.Plan{
 			Stage: plan.StageWaitForSurge, Reason: "the only member is being replaced through a temporary second member, because " + o.State.Surge.Cause,
@@ -58,7 +56,7 @@ func planSurge(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Tim
 	if len(o.Etcd.MemberList) == 0 && !votesTwice(v) {
 		v.size = 1
 	}
-	p := plan.Plan{Stage: plan.StageSurge, Render: true, Replicas: surgeSize, ClusterSize: surgeSize, PodSize: 1, Surge: surgeToRecord(v), PollMembers: true}
+	p := plan.Plan{Stage: plan.StageSurge, Render: true, Replicas: etcdcluster.SurgeSize, ClusterSize: etcdcluster.SurgeSize, PodSize: 1, Surge: surgeToRecord(v), PollMembers: true}
 	if decided, is := deleteInspection(v, p); is {
 		return decided
 	}

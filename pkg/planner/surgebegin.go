@@ -96,7 +96,7 @@ func beginSurge(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, p plan.Plan
 	if claim := o.ClaimFor(0); claim != nil {
 		p.NextSurge.Claim, p.NextSurge.ReplacesVolume = claim.UID, volumeCause("", etcd, o, *claim) != ""
 	}
-	p.ScaleUp = &plan.Size{Replicas: surgeSize, ClusterSize: surgeSize}
+	p.ScaleUp = &plan.Size{Replicas: etcdcluster.SurgeSize, ClusterSize: etcdcluster.SurgeSize}
 
 	return p, true
 }

@@ -243,7 +243,7 @@ func (r *Reconciler) compareData(ctx context.Context, etcd *druidv1alpha1.Etcd, 
 		return r.Observer.Member(ctx, etcd, *o.PodFor(m.Ordinal))
 	})
 	if err == nil && !result.IsEqual() {
-		err = fmt.Errorf("the members have different data %s: %s", result, result.Remedy(o.State.Surge.IsActive()))
+		err = fmt.Errorf("the members have different data %s: %s", result, consistency.Remedy(o.State.Surge.IsActive()))
 	}
 
 	return err
