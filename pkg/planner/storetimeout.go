@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
@@ -24,11 +22,8 @@ import (
 // replaceUnusableVolume replaces the volume of a member on a lost node after a full snapshot, or without the store after StoreTimeout. A cluster
 // that has lost acknowledged writes keeps the volume, which may have these writes.
 func replaceUnusableVolume(v view, p plan.Plan, m etcdcluster.Member, claim etcdcluster.Claim, loss string) plan.Plan {
-	if evidence.IsRolledBack(v.etcd, v.o) && !metav1.HasAnnotation(v.etcd.ObjectMeta, druidv1alpha1.SkipFinalSnapshotAnnotation) {
-		p.Reason = fmt.Sprintf("%s by a quorum read; %s; the cluster has lost acknowledged writes, which the volume may have", v.quorumStatus(), loss)
-		p.WaitsFor = fmt.Sprintf("%s, or the annotation %s", acceptHint(v.o), druidv1alpha1.SkipFinalSnapshotAnnotation)
-
-		return p
+	if WaitsForAcceptance(v.etcd, v.o) {
+		return replaceClaim(v, p, m, claim, loss) // held by holdDiscard, and no snapshot is taken meanwhile
 	}
 	result, gate := finalSnapshot(v.etcd, v.o, v.now, p)
 	if result != nil {

@@ -248,18 +248,26 @@ func resizeSingleVolume(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, p p
 // formatBytes formats a size as a quantity, for example 16Gi.
 func formatBytes(bytes int64) string { return resource.NewQuantity(bytes, resource.BinarySI).String() }
 
-// replaceLostVolumes replaces the volume of a member that has lost it: its claim first, then its pod. The member joins again as a learner.
+// replaceLostVolumes replaces the volume of a member that has lost it: its claim first, then its pod. The member joins again as a learner. A member
+// whose volume is kept until a rollback is accepted does not delay the others.
 func replaceLostVolumes(v view, p plan.Plan) (plan.Plan, bool) {
+	held, isHeld := p, false
 	for _, member := range v.members {
 		if member.IsHealthy() || member.Pod != nil && member.Pod.Ready && v.o.NodeLostReason(member.Ordinal) == "" {
 			continue // no kubelet reports any more that the pods of a lost node are not ready
 		}
-		if decided, is := replaceLostVolume(v, p, member); is {
+		decided, is := replaceLostVolume(v, p, member)
+		kept := holdDiscard(v.etcd, v.o, decided)
+		switch {
+		case !is:
+		case decided.Step == nil || kept.Step != nil:
 			return decided, true
+		case !isHeld:
+			held, isHeld = kept, true
 		}
 	}
 
-	return p, false
+	return held, isHeld
 }
 
 // replaceLostVolume decides the next step for one member. It deletes the claim before the pod, because a pod that is recreated would use the
