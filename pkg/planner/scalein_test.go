@@ -87,7 +87,9 @@ var _ = Describe("Scale-in", func() {
 		pod := &o.Pods[0]
 		pod.Ready, pod.ContainersReady, pod.ReadyChangedAt = false, false, s.Now().Add(-time.Hour)
 		Expect(planner.For(s.Etcd.DeepCopy(), o, s.Now()).PodSize).To(BeEquivalentTo(3), "etcd has not restarted")
-		pod.Containers[0].Restarts = 1
+		pod.Containers[0].Restarts, pod.Containers[0].StartedAt = 1, s.Now().Add(-2*time.Hour)
+		Expect(planner.For(s.Etcd.DeepCopy(), o, s.Now()).PodSize).To(BeEquivalentTo(3), "etcd has not restarted since the pod was ready")
+		pod.Containers[0].StartedAt = s.Now()
 		Expect(planner.For(s.Etcd.DeepCopy(), o, s.Now()).PodSize).To(BeEquivalentTo(1), "the next template is that of a single member")
 		o.State.PodSize, o.StatefulSet.UpdateRevision, o.StatefulSet.Template = 1, "next", "next"
 		Expect(planner.For(s.Etcd.DeepCopy(), o, s.Now()).Step).To(BeAssignableToTypeOf(plan.DeletePod{}))

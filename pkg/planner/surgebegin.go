@@ -264,7 +264,9 @@ func restartAfterSurge(o etcdcluster.Observation, p plan.Plan, now time.Time) (p
 	return p, true
 }
 
-// cannotStart is true for a pod whose etcd has restarted, and that has not been ready for a while.
+// cannotStart is true for a pod that has not been ready for a while, and whose etcd has ended or restarted since then.
 func cannotStart(pod etcdcluster.Pod, now time.Time) bool {
-	return !pod.Ready && !pod.IsNodeUnreachable() && pod.Restarts(etcdcluster.ContainerEtcd) > 0 && now.Sub(pod.ReadinessSince()) >= unreadyHoldTime
+	hasRestarted := pod.Restarts(etcdcluster.ContainerEtcd) > 0 && (pod.RunsSince(etcdcluster.ContainerEtcd).IsZero() || !pod.RunsSince(etcdcluster.ContainerEtcd).Before(pod.ReadinessSince()))
+
+	return !pod.Ready && !pod.IsNodeUnreachable() && hasRestarted && now.Sub(pod.ReadinessSince()) >= unreadyHoldTime
 }
