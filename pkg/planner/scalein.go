@@ -23,7 +23,7 @@ import (
 
 // A scale-in removes the members with the highest ordinals, in these steps. Each of them is complete when an observation shows its effect.
 //
-//  1. All members are healthy voting members and run the latest rendered manifests. A member that leaves need not be healthy.
+//  1. All members that stay are healthy voting members. If those that leave are healthy too, all run the latest rendered manifests.
 //  2. A full snapshot is verified. Without a store, the members that stay have the same data.
 //  3. The pods of the members that stay get the label with which the client Service selects them.
 //  4. The configuration is rendered without the advertised URLs of the members that leave. Without them, the sidecar of a removed member does
@@ -269,7 +269,9 @@ func abandonLeaving(v view, p plan.Plan) (plan.Plan, bool) {
 	case !slices.ContainsFunc(v.members[to:], isMissing), slices.ContainsFunc(v.members[:to], isMissing), anyVotes && isOtherFirst:
 		return p, false
 	case anyVotes:
-		return beginScaleIn(v, p, v.etcd.Spec.Replicas), true
+		begun := beginScaleIn(v, p, v.etcd.Spec.Replicas)
+
+		return begun, begun.Step != nil || begun.ScaleIn != nil // what it waits for may need the rules after this one
 	}
 	if labeled, is := selectPods(v, p, v.etcd.Spec.Replicas); is {
 		return labeled, true // the client Service selects no pod without the label
@@ -391,7 +393,7 @@ func removeMember(v view, p plan.Plan, next etcdcluster.ListedMember) plan.Plan 
 	}
 	p.Reason = fmt.Sprintf("%s by a quorum read; removing %s leaves %d voting members with a quorum of %d: allowed", v.quorumStatus(), memberName(next), after, etcdcluster.QuorumOf(after))
 	step := plan.RemoveMember{Meta: plan.Meta{Object: v.o.StatefulSet.Name, UID: v.o.StatefulSet.UID}, Member: next.ID, Name: memberName(next)}
-	if !helper.IsStoreConfigured(v.etcd) && !hasRemovedMembers(v.etcd, v.o) && !isUnhealthy {
+	if !helper.IsStoreConfigured(v.etcd) && !hasRemovedMembers(v.etcd, v.o) && !next.Learner {
 		step.Compare = healthyPods(slices.Concat(v.members, v.leaving))
 	}
 	p.Step = step

@@ -60,8 +60,8 @@ var _ = Describe("Scale-in", func() {
 		s.expectGolden("one-to-three-after-scale-in")
 	})
 
-	DescribeTable("begins although a member that leaves has no node any more", func(before, after int32) {
-		s := running(before, withStore)
+	DescribeTable("begins although a member that leaves has no node any more", func(before, after int32, change ...func(*druidv1alpha1.Etcd)) {
+		s := running(before, change...)
 		last := int(before) - 1
 		s.inject(fmt.Sprintf("the node of main-%d is gone, and no other node has room", last), func() {
 			s.RemoveNode(s.Objects.PodFor(last).Node)
@@ -69,13 +69,31 @@ var _ = Describe("Scale-in", func() {
 		})
 		s.runFor(30)
 		resize(s, fmt.Sprintf("spec.replicas becomes %d", after), after)
+		s.runUntil(func() bool { return s.steps["RemoveMember"] == 1 })
+		if len(change) == 0 {
+			Expect(s.result.Newest.Plan.Step).To(HaveField("Compare", HaveLen(last)), "all healthy members have the same data")
+		}
 		s.run()
 		s.expectDone()
 	},
-		Entry("from three to one", int32(3), int32(1)),
-		Entry("from five to three", int32(5), int32(3)),
-		Entry("from five to one", int32(5), int32(1)),
+		Entry("from three to one", int32(3), int32(1), withStore),
+		Entry("from five to three", int32(5), int32(3), withStore),
+		Entry("from five to one, without a store", int32(5), int32(1)),
 	)
+
+	It("does not delay the repair of a member that leaves while it waits for a snapshot", func() {
+		s := running(3, withStore)
+		s.inject("the image becomes v2, which is broken", func() { s.SetImageBroken("v2", true); s.image = "v2" })
+		s.runFor(20)
+		s.Store.Down = true
+		s.inject("spec.replicas becomes 1, and the image becomes v3", func() { s.Etcd.Spec.Replicas, s.image = 1, "v3" })
+		s.runFor(60)
+		Expect(s.Objects.PodFor(1).Containers[0].Image).To(Equal("v3"))
+		s.Store.Down = false
+		s.idleTicks = 70 // longer than the pause between two attempts to take a snapshot
+		s.run()
+		s.expectDone()
+	})
 
 	It("to one leaves a member that restores corrupt data from the store", func() {
 		s := running(3, withStore)
