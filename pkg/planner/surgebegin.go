@@ -266,7 +266,8 @@ func restartAfterSurge(o etcdcluster.Observation, p plan.Plan, now time.Time) (p
 
 // cannotStart is true for a pod that has not been ready for a while, and whose etcd has ended or restarted since then.
 func cannotStart(pod etcdcluster.Pod, now time.Time) bool {
-	hasRestarted := pod.Restarts(etcdcluster.ContainerEtcd) > 0 && (pod.RunsSince(etcdcluster.ContainerEtcd).IsZero() || !pod.RunsSince(etcdcluster.ContainerEtcd).Before(pod.ReadinessSince()))
+	runsSince, unreadySince := pod.RunsSince(etcdcluster.ContainerEtcd), pod.ReadinessSince()
+	hasRestarted := pod.Restarts(etcdcluster.ContainerEtcd) > 0 && (runsSince.IsZero() || !runsSince.Before(unreadySince))
 
-	return !pod.Ready && !pod.IsNodeUnreachable() && hasRestarted && now.Sub(pod.ReadinessSince()) >= unreadyHoldTime
+	return !pod.Ready && !pod.IsNodeUnreachable() && hasRestarted && now.Sub(unreadySince) >= unreadyHoldTime
 }

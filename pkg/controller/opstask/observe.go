@@ -132,8 +132,8 @@ func (r *Reconciler) etcdOf(ctx context.Context, task *druidv1alpha1.EtcdOpsTask
 	return etcd, nil
 }
 
-// preconditionFor returns the unmet precondition of the task. Nil: it is met. It reads the status of the Etcd. For all
-// but snapshots it also reads the ManagedResource.
+// preconditionFor returns the unmet precondition of the task. Nil: it is met. It reads the status of the Etcd. For tasks
+// that run a Job or defragment members, it also reads the ManagedResource.
 func (r *Reconciler) preconditionFor(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, etcd *druidv1alpha1.Etcd) (*opstask.Problem, error) {
 	switch helper.TaskKind(task) {
 	case druidv1alpha1.TaskBackupInspection:
