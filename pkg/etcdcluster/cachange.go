@@ -94,7 +94,23 @@ func (o Observation) caStage(etcd *druidv1alpha1.Etcd, kind func(MountedTLS) Mou
 	return stage
 }
 
-// concurrentTLS returns the Secrets with TLS of all members that may run together with the next one: healthy ones, and those on unreachable nodes. It
+// mayBecomeHealthy is true for a pod whose member serves. It is also true for a pod whose member may serve again without a new pod: its node is
+// unreachable, or its etcd restarts. Only a pod whose certificates and those of the pod template verify each other can return from a restart.
+func (o Observation) mayBecomeHealthy(etcd *druidv1alpha1.Etcd, kind func(MountedTLS) MountedTLS, pod Pod) bool {
+	mounted, template := kind(pod.TLS), kind(o.StatefulSet.TLS)
+	switch {
+	case o.IsHealthy(pod):
+		return true
+	case pod.Deleting:
+		return false
+	case pod.IsNodeUnreachable():
+		return true
+	default:
+		return o.unknownTLS(mounted) == "" && o.unknownTLS(template) == "" && o.verifies(etcd, mounted.ca(), template) && o.verifies(etcd, template.ca(), mounted)
+	}
+}
+
+// concurrentTLS returns the Secrets with TLS of all members that may run together with the next one: those that are healthy or may become healthy. It
 // returns those of the pod template as well if they exist. Other members are replaced first. Nil: the next pod runs alone.
 func (o Observation) concurrentTLS(etcd *druidv1alpha1.Etcd, kind func(MountedTLS) MountedTLS) []MountedTLS {
 	running := max(len(o.Pods), int(o.StatefulSet.SpecReplicas))
@@ -106,7 +122,7 @@ func (o Observation) concurrentTLS(etcd *druidv1alpha1.Etcd, kind func(MountedTL
 		sets = append(sets, template)
 	}
 	for _, pod := range o.Pods {
-		if mounted := kind(pod.TLS); o.mayBecomeHealthy(pod) && !slices.Contains(sets, mounted) {
+		if mounted := kind(pod.TLS); o.mayBecomeHealthy(etcd, kind, pod) && !slices.Contains(sets, mounted) {
 			sets = append(sets, mounted)
 		}
 	}
@@ -121,7 +137,7 @@ func (o Observation) mostVerified(etcd *druidv1alpha1.Etcd, kind func(MountedTLS
 	for _, candidate := range mounted {
 		count := 0
 		for _, pod := range o.Pods {
-			if o.mayBecomeHealthy(pod) && o.verifies(etcd, kind(pod.TLS).ca(), candidate) {
+			if o.mayBecomeHealthy(etcd, kind, pod) && o.verifies(etcd, kind(pod.TLS).ca(), candidate) {
 				count++
 			}
 		}
@@ -148,8 +164,9 @@ func (o Observation) isUnfinished(etcd *druidv1alpha1.Etcd, kind func(MountedTLS
 	if bundle := o.secret(template.ca()); !IsCombinedCA(template.ca()) || template.ca() == wanted.ca() || bundle == nil || !bundle.Exists {
 		return false
 	}
-	presentsOthers := func(pod Pod) bool { return o.mayBecomeHealthy(pod) && kind(pod.TLS).keptFor(template) != nil }
-	isFirst := slices.ContainsFunc(o.Pods, o.mayBecomeHealthy) && !slices.ContainsFunc(o.Pods, presentsOthers) && o.verifies(etcd, template.ca(), wanted)
+	mayServe := func(pod Pod) bool { return o.mayBecomeHealthy(etcd, kind, pod) }
+	presentsOthers := func(pod Pod) bool { return mayServe(pod) && kind(pod.TLS).keptFor(template) != nil }
+	isFirst := slices.ContainsFunc(o.Pods, mayServe) && !slices.ContainsFunc(o.Pods, presentsOthers) && o.verifies(etcd, template.ca(), wanted)
 	if template.keptFor(wanted) != nil && !isFirst {
 		return false
 	}

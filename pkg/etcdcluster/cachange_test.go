@@ -114,6 +114,7 @@ var _ = Describe("The change to another CA", func() {
 		Entry("is replaced by a third one", observe("combined/next", "combined/next", "combined/old", "combined/old"), "third/third", "next", "next+old+third"),
 		Entry("does not end the first stage before all members are healthy", observe("combined/old", "combined/old", "combined/old", "!combined/old"), "next/next", "old", "ca-main-combined-1"),
 		Entry("does not end the first stage before an unreachable member trusts both", observe("combined/old", "?old/old", "!combined/old"), "next/next", "old", "ca-main-combined-1"),
+		Entry("does not end the first stage before members trust both whose etcd restarts", observe("combined/old", "!old/old", "!old/old"), "next/next", "old", "ca-main-combined-1"),
 		Entry("does not end the second stage before all members are healthy", observe("combined/next", "combined/next", "combined/next", "!combined/next"), "next/next", "", "ca-main-combined-1"),
 		Entry("is withdrawn if the new certificates do not start", observe("combined/next", "combined/old", "combined/old", "!combined/next"), "old/old", "", "next+old"),
 		Entry("heals a member that was separated", observe("next/next", "old/old", "old/old", "!next/next"), "next/next", "old", "next+old"),

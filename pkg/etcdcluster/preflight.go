@@ -25,8 +25,3 @@ func (o *Observation) IsHealthy(pod Pod) bool {
 
 	return !pod.Deleting && (pod.Ready || endpoint != nil && endpoint.Healthy)
 }
-
-// mayBecomeHealthy is true for a pod whose member serves, or may serve again without a new pod because only its node is unreachable.
-func (o *Observation) mayBecomeHealthy(pod Pod) bool {
-	return o.IsHealthy(pod) || !pod.Deleting && pod.IsNodeUnreachable()
-}
