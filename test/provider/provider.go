@@ -18,8 +18,6 @@ import (
 	"github.com/gardener/gardener/extensions/pkg/controller/backupentry/genericactuator"
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 	"github.com/go-logr/logr"
-	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
@@ -27,15 +25,10 @@ import (
 // Type is spec.type of the BackupBuckets and BackupEntries.
 const Type = "local"
 
-// secretName is the Secret in which the generic actuator stores the credentials of a BackupEntry.
-const secretName = "etcd-backup" // #nosec G101 -- A name.
-
 // Options are the options of the provider.
 type Options struct {
 	// HostPath is the directory on the node that contains the buckets.
 	HostPath string
-	// Publish adds a reference to the Secret with the credentials to the status of BackupEntries.
-	Publish bool
 	// Controller are the options of both controllers.
 	Controller controller.Options
 }
@@ -53,11 +46,7 @@ func AddToManager(mgr manager.Manager, options Options) error {
 		return fmt.Errorf("adding the BackupBucket controller: %w", err)
 	}
 	if err := backupentry.Add(mgr, backupentry.AddArgs{
-		Actuator: &entryActuator{
-			Actuator: genericactuator.NewActuator(mgr, delegate{hostPath: options.HostPath}),
-			client:   mgr.GetClient(),
-			publish:  options.Publish,
-		},
+		Actuator:          genericactuator.NewActuator(mgr, delegate{hostPath: options.HostPath}),
 		ControllerOptions: options.Controller,
 		Predicates:        backupentry.DefaultPredicates(true),
 		Type:              Type,
@@ -93,31 +82,5 @@ func (d delegate) GetETCDSecretData(_ context.Context, _ logr.Logger, _ *extensi
 
 // Delete implements genericactuator.BackupEntryDelegate. It keeps the snapshots.
 func (delegate) Delete(context.Context, logr.Logger, *extensionsv1alpha1.BackupEntry) error {
-	return nil
-}
-
-// entryActuator is the generic actuator. If publish is true, it also adds a reference to the Secret to the status.
-type entryActuator struct {
-	backupentry.Actuator
-
-	client  client.Client
-	publish bool
-}
-
-// Reconcile implements backupentry.Actuator.
-func (a *entryActuator) Reconcile(ctx context.Context, log logr.Logger, entry *extensionsv1alpha1.BackupEntry) error {
-	if err := a.Actuator.Reconcile(ctx, log, entry); err != nil {
-		return err
-	}
-	if !a.publish {
-		return nil
-	}
-	namespace, _ := backupentry.ExtractShootDetailsFromBackupEntryName(entry.Name)
-	before := entry.DeepCopy()
-	entry.Status.ProviderStatus = &runtime.RawExtension{Raw: fmt.Appendf(nil,
-		`{"apiVersion":"local.provider.extensions.gardener.cloud/v1alpha1","kind":"BackupEntryStatus","secretRef":{"name":%q,"namespace":%q}}`, secretName, namespace)}
-	if err := a.client.Status().Patch(ctx, entry, client.MergeFrom(before)); err != nil {
-		return fmt.Errorf("publishing the Secret of BackupEntry %s: %w", entry.Name, err)
-	}
 	return nil
 }

@@ -131,7 +131,7 @@ func (ns *TestNamespace) startProvider() {
 		Metrics: metricsserver.Options{BindAddress: "0"},
 	})
 	Expect(err).NotTo(HaveOccurred())
-	Expect(provider.AddToManager(mgr, provider.Options{HostPath: "/etc/gardener/local-backupbuckets", Publish: true, Controller: controller.Options{SkipNameValidation: new(true)}})).To(Succeed())
+	Expect(provider.AddToManager(mgr, provider.Options{HostPath: "/etc/gardener/local-backupbuckets", Controller: controller.Options{SkipNameValidation: new(true)}})).To(Succeed())
 
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})

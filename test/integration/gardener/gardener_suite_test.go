@@ -56,7 +56,7 @@ var _ = BeforeSuite(func() {
 	cluster := newManager(manager.Options{Scheme: app.NewScheme()})
 	Expect(statefulSets.AddToManager(cluster, env.Client)).To(Succeed())
 	env.AddResourceManager(cluster)
-	Expect(provider.AddToManager(cluster, provider.Options{HostPath: "/var/buckets", Publish: true})).To(Succeed())
+	Expect(provider.AddToManager(cluster, provider.Options{HostPath: "/var/buckets"})).To(Succeed())
 	DeferCleanup(start(cluster))
 
 	By("starting the controller")
