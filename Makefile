@@ -23,7 +23,7 @@ help: ## Print this list of targets
 needs-go:
 	@command -v go >/dev/null || { echo "Go is missing: install $$(sed -n 's/^go /Go /p' go.mod) or newer and add it to your PATH, see https://go.dev/dl" >&2; exit 1; }
 
-up down kind-up kind-down seed-status test test-all test-unit test-integration test-e2e test-long test-soak bench test-update-golden generate format tidy check check-generate check-vulnerabilities build release image deploy: needs-go
+up down gardener-up gardener-down kind-up kind-down seed-status test test-all test-unit test-integration test-e2e test-gardener test-long test-soak bench test-update-golden generate format tidy check check-generate check-vulnerabilities build release image deploy: needs-go
 
 ##@ Run
 
@@ -38,6 +38,14 @@ down: ## Stop the local seed and remove its processes, networks and data
 .PHONY: seed-status
 seed-status: ## Show the processes and nodes of the local seed
 	@$(SEED) status
+
+.PHONY: gardener-up
+gardener-up: ## Start a garden and a seed with the programs of Gardener, and a Shoot on its Etcds; build missing programs first
+	@$(SEED) shoots up $(IMAGES)
+
+.PHONY: gardener-down
+gardener-down: ## Stop what `make gardener-up` has started, and remove its data; the local seed is not affected
+	@$(SEED) shoots down
 
 .PHONY: kind-up
 kind-up: ## Create a cluster with kind on a container engine, and install the operator with published images of etcd
@@ -68,6 +76,10 @@ test-integration: ## Run the controllers against a kube-apiserver
 .PHONY: test-e2e
 test-e2e: ## Run all end-to-end tests on the local seed, or on the cluster of KUBECONFIG
 	@$(TEST) e2e
+
+.PHONY: test-gardener
+test-gardener: ## Run the tests with Gardener's own programs, in about 45 minutes on two cores; other clusters of this machine must be down
+	@$(TEST) gardener
 
 .PHONY: test-long
 test-long: ## Run long tests: other random seeds, all versions of etcd, more repetitions; for hours

@@ -54,7 +54,7 @@ var crds = []string{
 func (m Manager) EnsureManifests(ctx context.Context) error {
 	args := []string{"apply", "--server-side", "--force-conflicts"}
 
-	if !m.isBare() {
+	if m.Layout.HasResourceManager() {
 		for _, crd := range crds {
 			args = append(args, "-f", filepath.Join(m.Gardener, crd))
 		}
@@ -85,15 +85,12 @@ func (m Manager) EnsureManifests(ctx context.Context) error {
 		return fmt.Errorf("applying the add-ons: %w", err)
 	}
 
-	if m.isBare() {
+	if !m.Layout.HasResourceManager() {
 		return nil
 	}
 
 	return m.kubectl(ctx, "wait", "--for=condition=Established", "--timeout=30s", "crd", "--all")
 }
-
-// isBare returns whether the cluster has no components of Gardener.
-func (m Manager) isBare() bool { return m.Layout.Cluster == layout.Bare }
 
 // EnsureProcesses starts the provisioner and gardener-resource-manager.
 func (m Manager) EnsureProcesses(ctx context.Context) error {
@@ -107,7 +104,7 @@ func (m Manager) EnsureProcesses(ctx context.Context) error {
 		return err
 	}
 
-	if m.isBare() {
+	if !m.Layout.HasResourceManager() {
 		return nil
 	}
 
@@ -117,7 +114,7 @@ func (m Manager) EnsureProcesses(ctx context.Context) error {
 // Missing returns why gardener-resource-manager is not ready. Empty means that it is ready, or that the cluster has
 // none.
 func (m Manager) Missing(ctx context.Context) (string, error) {
-	if m.isBare() {
+	if !m.Layout.HasResourceManager() {
 		return "", m.Processes.CheckAlive(provisioner)
 	}
 
@@ -152,7 +149,7 @@ func (m Manager) render(name string) (string, error) {
 	var content strings.Builder
 
 	err = parsed.Execute(&content, map[string]any{
-		"Run": m.Layout.Run, "Bare": m.isBare(), "DNS": m.Layout.DNSIP(), "CorednsImage": image.CorednsTag,
+		"Run": m.Layout.Run, "Gardener": m.Layout.Cluster != layout.Bare, "DNS": m.Layout.DNSIP(), "CorednsImage": image.CorednsTag,
 	})
 	if err != nil {
 		return "", fmt.Errorf("filling the manifest %s: %w", name, err)

@@ -21,8 +21,9 @@ var kwokStages = []string{
 	"pod/fast/pod-delete.yaml",
 }
 
-// EnsureKwok starts KWOK, which simulates the nodes with the annotation and their pods. module is the directory of the module of KWOK.
-func (m Manager) EnsureKwok(ctx context.Context, module string) error {
+// EnsureKwok starts KWOK, which simulates the nodes with the annotation and their pods. module is the directory of the module of KWOK. stages are
+// files with further changes that it simulates.
+func (m Manager) EnsureKwok(ctx context.Context, module string, stages ...string) error {
 	args := []string{
 		m.Kwok,
 		"--kubeconfig=" + m.Layout.Kubeconfig(),
@@ -33,5 +34,9 @@ func (m Manager) EnsureKwok(ctx context.Context, module string) error {
 		args = append(args, "--config="+filepath.Join(module, "kustomize", "stage", stage))
 	}
 
-	return m.Processes.Ensure(ctx, process.Spec{Name: kwok, Args: args})
+	for _, file := range stages {
+		args = append(args, "--config="+file)
+	}
+
+	return m.Processes.Ensure(ctx, process.Spec{Name: kwok, Args: args, Inputs: stages})
 }

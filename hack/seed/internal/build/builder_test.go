@@ -49,7 +49,7 @@ var _ = Describe("The plan", func() {
 	It("builds the programs of a directory together, and those that share packages with the operator in the first lane", func() {
 		lanes := build.Plan(build.Builder{Layout: layout.Layout{Root: root}}, build.Catalogue()...)
 		Expect(lanes).To(Equal([2][]string{
-			{"etcd, kubernetes, coredns, provisioner, networkpolicies, resource-manager, helm", "kwok"},
+			{"etcd, kubernetes, coredns, provisioner, networkpolicies, resource-manager, gardener, helm", "kwok"},
 			{"backup-restore", "etcd-wrapper-3.4", "etcd-wrapper-3.5", "object-store", "kind", "pause"},
 		}))
 	})

@@ -7,9 +7,12 @@ package build
 
 import "strings"
 
-// kubernetesVersion is the version that the Kubernetes programs report, since a build from modules has no version. It
+// KubernetesVersion is the version that the Kubernetes programs report, since a build from modules has no version. It
 // must be the version in modules/cluster/go.mod.
-const kubernetesVersion = "v1.36.4"
+const KubernetesVersion = "v1.36.4"
+
+// GardenerVersion is the same for the programs of Gardener. gardenlet compares its version with that of gardener-apiserver.
+const GardenerVersion = "v1.150.0"
 
 // cluster is the directory of the programs that share most of their packages with each other and with the operator. Its go.mod has the
 // versions of the operator's go.mod, so that Go compiles each package once.
@@ -42,6 +45,7 @@ const (
 	NetworkPolicies = "networkpolicies"
 	Pause           = "pause"
 	Helm            = "helm"
+	Gardener        = "gardener"
 	ResourceManager = "resource-manager"
 	BackupRestore   = "backup-restore"
 	EtcdWrapper34   = "etcd-wrapper-3.4"
@@ -68,6 +72,7 @@ func Catalogue() []Module {
 		{Name: Provisioner, Directory: cluster, Programs: map[string]string{"provisioner": "./provisioner"}},
 		{Name: NetworkPolicies, Directory: cluster, Programs: map[string]string{"networkpolicies": "./networkpolicies"}},
 		{Name: ResourceManager, Directory: cluster, Programs: map[string]string{"gardener-resource-manager": "github.com/gardener/gardener/cmd/gardener-resource-manager"}},
+		{Name: Gardener, Directory: cluster, Programs: gardenerPrograms(), LinkerFlags: "-X k8s.io/component-base/version.gitVersion=" + GardenerVersion},
 		{Name: Helm, Directory: cluster, Programs: map[string]string{"helm": "helm.sh/helm/v3/cmd/helm"}},
 		{Name: Kwok, Programs: map[string]string{"kwok": "sigs.k8s.io/kwok/cmd/kwok"}},
 		{Name: BackupRestore, Programs: map[string]string{"etcdbrctl": "github.com/gardener/etcd-backup-restore"}},
@@ -82,6 +87,18 @@ func Catalogue() []Module {
 // Bench returns the names of the modules that the bench cluster needs to start.
 func Bench() []string { return []string{Etcd, Kubernetes, Provisioner, ResourceManager, Kwok} }
 
+// Landscape returns the names of the modules that a garden with a seed needs to start in addition to the initial ones.
+func Landscape() []string { return []string{NetworkPolicies, Gardener, Kwok} }
+
+func gardenerPrograms() map[string]string {
+	programs := map[string]string{}
+	for _, name := range []string{"gardener-apiserver", "gardener-controller-manager", "gardenlet", "gardener-extension-provider-local"} {
+		programs[name] = "github.com/gardener/gardener/cmd/" + name
+	}
+
+	return programs
+}
+
 func kubernetesPrograms() map[string]string {
 	programs := map[string]string{}
 	for _, name := range []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "kubectl"} {
@@ -92,12 +109,12 @@ func kubernetesPrograms() map[string]string {
 }
 
 func kubernetesLinkerFlags() string {
-	parts := strings.SplitN(strings.TrimPrefix(kubernetesVersion, "v"), ".", 3)
+	parts := strings.SplitN(strings.TrimPrefix(KubernetesVersion, "v"), ".", 3)
 
 	var flags []string
 	for _, pkg := range []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"} {
 		flags = append(flags,
-			"-X "+pkg+".gitVersion="+kubernetesVersion,
+			"-X "+pkg+".gitVersion="+KubernetesVersion,
 			"-X "+pkg+".gitMajor="+parts[0],
 			"-X "+pkg+".gitMinor="+parts[1],
 			"-X "+pkg+".gitTreeState=clean",

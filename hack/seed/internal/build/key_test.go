@@ -183,10 +183,11 @@ var _ = Describe("Catalogue", func() {
 		}
 	})
 
-	It("sets the pinned version in the Kubernetes programs", func() {
+	It("sets the pinned version in the programs of Kubernetes and of Gardener", func() {
+		pinned := versions(goMod(filepath.Join(modules, "cluster")))
 		for _, module := range build.Catalogue() {
-			if module.Name == build.Kubernetes {
-				Expect(module.LinkerFlags).To(ContainSubstring("component-base/version.gitVersion=" + versions(goMod(filepath.Join(modules, "cluster")))["k8s.io/kubernetes"] + " "))
+			if name, has := map[string]string{build.Kubernetes: "k8s.io/kubernetes", build.Gardener: "github.com/gardener/gardener"}[module.Name]; has {
+				Expect(module.LinkerFlags + " ").To(ContainSubstring("component-base/version.gitVersion=" + pinned[name] + " "))
 			}
 		}
 	})

@@ -53,7 +53,7 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		case errors.Is(err, flag.ErrHelp):
 			return 2
 		case ctx.Err() != nil:
-			_, _ = fmt.Fprintf(stderr, "seed %s: interrupted; `up` continues, `down` removes the cluster\n", c.name)
+			_, _ = fmt.Fprintf(stderr, "seed %s: interrupted; the same command continues, and `%s down` removes the cluster\n", c.name, cluster.Name())
 			return 1
 		default:
 			_, _ = fmt.Fprintf(stderr, "seed %s: %v\n", c.name, err)
@@ -112,5 +112,6 @@ func usage(out io.Writer) {
 
 	_, _ = fmt.Fprint(out, "\nIMAGES are the flags --wrapper, --sidecar, --wrapper-next and --sidecar-next, each with an image archive or with a\nreference of an image on all nodes.\n")
 	_, _ = fmt.Fprint(out, "\nThe prefix bare selects another cluster next to the seed, with one node and without Gardener and the operator,\nas a new user has it: `bare up`, `bare env`, `bare down`.\n")
+	_, _ = fmt.Fprint(out, "\nThe prefix shoots selects a cluster that a real gardenlet makes a seed, with a garden and a Shoot: `shoots up`, `shoots env`,\n`shoots down`. The prefix garden selects the garden, for `garden env` and `garden logs`.\n")
 	_, _ = fmt.Fprint(out, "\nThe prefix bench selects a cluster for measurements, in which KWOK simulates the nodes and pods: `bench up`,\n`bench env`, `bench down`.\n")
 }

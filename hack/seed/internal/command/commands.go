@@ -164,11 +164,18 @@ func runKindUp(ctx context.Context, s *seed.Seed, args []string, out io.Writer) 
 }
 
 func runUp(ctx context.Context, s *seed.Seed, args []string, _ io.Writer) error {
-	if s.Layout.Cluster == layout.Bench {
+	switch s.Layout.Cluster {
+	case layout.Bench:
 		return runUpBench(ctx, s, args)
+	case layout.Shoots:
+		return runUpGardener(ctx, s, args)
+	case layout.Garden:
+		return errors.New("`make gardener-up` starts the garden together with its seed")
+	default:
 	}
 
 	flags := flag.NewFlagSet("up", flag.ContinueOnError)
+
 	bare := s.Layout.Cluster == layout.Bare
 	count := 3
 
@@ -221,6 +228,18 @@ func runUpBench(ctx context.Context, s *seed.Seed, args []string) error {
 	return nil
 }
 
+func runUpGardener(ctx context.Context, s *seed.Seed, args []string) error {
+	flags := flag.NewFlagSet("up", flag.ContinueOnError)
+	images := imageFlags(flags)
+	shoot := flags.Bool("shoot", true, "create a Shoot")
+
+	if err := flags.Parse(args); err != nil {
+		return flag.ErrHelp // Parse has printed the reason
+	}
+
+	return s.UpGardener(ctx, images, *shoot)
+}
+
 func runDown(ctx context.Context, s *seed.Seed, _ []string, _ io.Writer) error {
 	if s.Layout.Cluster == layout.Seed {
 		if err := s.DownOthers(ctx); err != nil {
@@ -228,7 +247,12 @@ func runDown(ctx context.Context, s *seed.Seed, _ []string, _ io.Writer) error {
 		}
 	}
 
-	if err := s.Down(ctx); err != nil {
+	down := s.Down
+	if s.Layout.Cluster == layout.Shoots {
+		down = s.DownGardener
+	}
+
+	if err := down(ctx); err != nil {
 		return err
 	}
 
@@ -289,6 +313,12 @@ func runEnv(_ context.Context, s *seed.Seed, _ []string, out io.Writer) error {
 	if s.Layout.Cluster == layout.Bench {
 		if _, err := fmt.Fprintf(out, "export BENCH_NETWORK=%q\nexport BENCH_PIDS=%q\nexport BENCH_POD_CIDR=%q\n",
 			network.Path(s.Layout.Node(1)), s.Layout.Pids(), s.Layout.PodCIDR()); err != nil {
+			return err
+		}
+	}
+
+	if s.Layout.Cluster == layout.Shoots {
+		if _, err := fmt.Fprintf(out, "export GARDEN_KUBECONFIG=%q\n", s.Layout.Of(layout.Garden).Kubeconfig()); err != nil {
 			return err
 		}
 	}

@@ -72,6 +72,10 @@ func (m Manager) EnsureControllers(ctx context.Context) error {
 		return err
 	}
 
+	if m.Layout.Cluster == layout.Garden {
+		return nil // no pod needs a node
+	}
+
 	return m.ensure(ctx, scheduler, m.schedulerFlags(), nil)
 }
 

@@ -68,6 +68,31 @@ func TestCatalogue(b build.Builder) ([]Spec, error) {
 	})
 }
 
+// LandscapeCatalogue returns the images with which gardenlet deploys a seed and the control plane of a Shoot. gardenlet calls the Kubernetes
+// programs by their paths in the images of Kubernetes. The programs must have been built.
+func LandscapeCatalogue(b build.Builder) ([]Spec, error) {
+	var specs []Spec
+
+	for _, p := range []struct{ module, name, version string }{
+		{build.Gardener, "gardenlet", build.GardenerVersion},
+		{build.Gardener, "gardener-extension-provider-local", build.GardenerVersion},
+		{build.ResourceManager, "gardener-resource-manager", build.GardenerVersion},
+		{build.Kubernetes, "kube-apiserver", build.KubernetesVersion},
+		{build.Kubernetes, "kube-controller-manager", build.KubernetesVersion},
+	} {
+		path, err := b.Program(p.module, p.name)
+		if err != nil {
+			return nil, err
+		}
+
+		spec := Spec{Tag: "seed.local/" + p.name + ":" + p.version, User: nonroot}.with(path)
+		spec.Links = map[string]string{"/usr/local/bin/" + p.name: spec.Entrypoint[0]}
+		specs = append(specs, spec)
+	}
+
+	return specs, nil
+}
+
 // Program returns the image of a wrapper or a sidecar with the program as its entrypoint.
 func Program(program, reference string) Spec {
 	return Spec{Tag: reference, User: nonroot}.with(program)

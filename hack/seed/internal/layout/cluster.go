@@ -21,13 +21,17 @@ const (
 	// Bench is a cluster with what a Gardener seed has, except that KWOK simulates the nodes and their pods. It is for measurements with
 	// more pods than this machine can run.
 	Bench
+	// Garden is a cluster without nodes, for the API of Gardener. Its users find the Shoots there.
+	Garden
+	// Shoots is a cluster with one node, which the gardenlet of the garden makes a seed. The control planes of Shoots run in it.
+	Shoots
 )
 
 // names are the names of the clusters. portOffsets are the differences between their ports and those of the seed. The offsets keep
 // all ports below the range from which the kernel takes local ports.
 var (
-	names       = []string{Seed: "seed", Bare: "bare", Bench: "bench"}
-	portOffsets = []int{Seed: 0, Bare: 10000, Bench: 5000}
+	names       = []string{Seed: "seed", Bare: "bare", Bench: "bench", Garden: "garden", Shoots: "shoots"}
+	portOffsets = []int{Seed: 0, Bare: 10000, Bench: 5000, Garden: 15000, Shoots: 19000}
 )
 
 // ParseCluster returns the cluster with the name. It returns false if no cluster has the name.
@@ -35,6 +39,13 @@ func ParseCluster(name string) (Cluster, bool) {
 	index := slices.Index(names, name)
 	return Cluster(max(index, 0)), index >= 0
 }
+
+// HasResourceManager returns whether this tool installs gardener-resource-manager and Gardener's CustomResourceDefinitions. In the cluster
+// Shoots, gardenlet does.
+func (c Cluster) HasResourceManager() bool { return c == Seed || c == Bench }
+
+// HasNetworkPolicies returns whether the cluster enforces NetworkPolicies. On the seed, that would change the durations that tests measure.
+func (c Cluster) HasNetworkPolicies() bool { return c == Bare || c == Shoots }
 
 // Others returns the other clusters that may run on this machine.
 func (c Cluster) Others() []Cluster {
@@ -97,5 +108,10 @@ func (c Cluster) SchedulerPort() int              { return c.port(10259) }
 func (c Cluster) ResourceManagerHealthPort() int  { return c.port(18081) }
 func (c Cluster) ResourceManagerMetricsPort() int { return c.port(18082) }
 func (c Cluster) ResourceManagerWebhookPort() int { return c.port(9449) }
+
+// GardenerAPIPort is the port of gardener-apiserver on this machine. The other two are those of gardener-controller-manager.
+func (c Cluster) GardenerAPIPort() int                 { return c.port(8443) }
+func (c Cluster) GardenerControllerManagerPort() int   { return c.port(2718) }
+func (c Cluster) GardenerControllerManagerHealth() int { return c.port(2719) }
 
 func (c Cluster) port(ofSeed int) int { return ofSeed + portOffsets[c] }

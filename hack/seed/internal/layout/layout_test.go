@@ -54,8 +54,10 @@ var _ = Describe("Node", func() {
 	})
 
 	It("has interface names of at most 15 characters, the limit of the kernel", func() {
-		for _, n := range append(layout.Seed.Nodes(layout.MaxNodes), slices.Concat(layout.Bare.Nodes(layout.MaxNodes), layout.Bench.Nodes(layout.MaxNodes))...) {
-			Expect(len(n.Link())).To(BeNumerically("<=", 15))
+		for _, cluster := range append(layout.Seed.Others(), layout.Seed) {
+			for _, n := range cluster.Nodes(layout.MaxNodes) {
+				Expect(len(n.Link())).To(BeNumerically("<=", 15))
+			}
 		}
 	})
 
@@ -75,16 +77,20 @@ var _ = Describe("Cluster", func() {
 			return []any{
 				c.Name(), c.Bridge(), c.Cgroup(), c.Lock(), c.Owner(), c.HostIP(), c.NodeCIDR(), c.PodCIDR(), c.ServiceCIDR(), c.ServiceIP(), c.DNSIP(),
 				c.APIPort(), c.EtcdClientPort(), c.EtcdPeerPort(), c.ControllerManagerPort(), c.SchedulerPort(), c.ResourceManagerHealthPort(),
-				c.ResourceManagerMetricsPort(), c.ResourceManagerWebhookPort(),
+				c.ResourceManagerMetricsPort(), c.ResourceManagerWebhookPort(), c.GardenerAPIPort(), c.GardenerControllerManagerPort(), c.GardenerControllerManagerHealth(),
 			}
 		}
 
 		Expect(of(layout.Seed)).To(HaveExactElements(
 			"seed", "druidseed0", "druid-seed", "/run/druid-seed/lock", "/run/druid-seed/owner", "10.250.0.1", "10.250.0.0/24", "10.244.0.0/16", "10.96.0.0/16", "10.96.0.1", "10.96.0.10",
-			6443, 12379, 12380, 10257, 10259, 18081, 18082, 9449,
+			6443, 12379, 12380, 10257, 10259, 18081, 18082, 9449, 8443, 2718, 2719,
 		))
 
-		all := slices.Concat(of(layout.Seed), of(layout.Bare), of(layout.Bench))
+		all := of(layout.Seed)
+		for _, other := range layout.Seed.Others() {
+			all = append(all, of(other)...)
+		}
+
 		for i, value := range all {
 			Expect(slices.Index(all, value)).To(Equal(i), "%v occurs twice", value)
 		}

@@ -78,8 +78,11 @@ func configs(o Options) map[string]cert.Config {
 		"apiserver": {
 			CommonName: "kube-apiserver",
 			AltNames: cert.AltNames{
-				DNSNames: []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"},
-				IPs:      parse(append([]string{"127.0.0.1"}, o.ServerIPs...)...),
+				DNSNames: []string{
+					"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local",
+					"gardener-apiserver.garden.svc",
+				},
+				IPs: parse(append([]string{"127.0.0.1"}, o.ServerIPs...)...),
 			},
 			Usages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 		},

@@ -31,6 +31,7 @@ type (
 		Spec struct {
 			NodeName       string
 			HolderIdentity string
+			ClusterIP      string
 			Replicas       int64
 			Selector       struct{ MatchLabels map[string]string }
 		}
@@ -40,6 +41,10 @@ type (
 			Conditions                                                       []condition
 			InitContainerStatuses, ContainerStatuses                         []container
 			LastErrors                                                       []struct{ Description string }
+			LastOperation                                                    struct {
+				Type, State, Description string
+				Progress                 int
+			}
 		}
 	}
 	condition struct {

@@ -52,6 +52,10 @@ func (s *Seed) Deploy(ctx context.Context, operator Operator) error {
 		return errors.New("the bench cluster runs no pods; `make bench` starts the operator as a process")
 	}
 
+	if s.Layout.Cluster == layout.Shoots {
+		return errors.New("gardenlet installs the operator; `make gardener-up` changes what it installs")
+	}
+
 	if s.Layout.Cluster == layout.Bare {
 		return fmt.Errorf("the bare cluster is for manual installations of the operator; the values for the chart are in %s", s.Layout.Values())
 	}
@@ -161,11 +165,13 @@ func (s *Seed) writeValues(settings map[string]any, tag string, references map[s
 
 // settings returns the values in the file, or the settings of the cluster if the name is empty. On the seed these are the settings for
 // a cluster with gardener-resource-manager and without gardenlet, and the users of the end-to-end tests. On the bare cluster they
-// enable NetworkPolicies.
+// enable NetworkPolicies. Under a gardenlet the operator takes over from etcd-druid.
 func (s *Seed) settings(file string) (map[string]any, error) {
 	switch {
 	case file != "":
 		return readSettings(s.absolute(file))
+	case s.Layout.Cluster == layout.Shoots:
+		return map[string]any{"predecessor": "TakeOver"}, nil
 	case s.Layout.Cluster == layout.Bare:
 		return map[string]any{"networkPolicies": map[string]any{
 			"enabled":   true,

@@ -35,7 +35,12 @@ func noProxy(cluster layout.Cluster) string {
 		current = os.Getenv("no_proxy")
 	}
 
-	return extend(current, ",", "localhost", "127.0.0.1", cluster.NodeCIDR(), cluster.PodCIDR(), cluster.ServiceCIDR())
+	networks := []string{"localhost", "127.0.0.1", cluster.NodeCIDR(), cluster.PodCIDR(), cluster.ServiceCIDR()}
+	if cluster == layout.Shoots {
+		networks = append(networks, layout.Garden.NodeCIDR()) // its API server is a process of this machine
+	}
+
+	return extend(current, ",", networks...)
 }
 
 // extend appends the entries that the list does not contain.

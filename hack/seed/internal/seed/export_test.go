@@ -39,3 +39,10 @@ func (a *API) MissingEtcd(ctx context.Context) (string, error) { return a.missin
 func (a *API) MissingRevision(ctx context.Context, revision int64, kinds ...string) string {
 	return a.missingRevision(ctx, revision, kinds...)
 }
+
+func (a *API) MissingOperation(ctx context.Context, path string) string {
+	return a.missingOperation(ctx, path)
+}
+
+// WithServer exports withServer for tests.
+func WithServer(kubeconfig []byte, address string) []byte { return withServer(kubeconfig, address) }

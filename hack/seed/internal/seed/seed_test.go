@@ -264,4 +264,20 @@ var _ = Describe("API", func() {
 		api = serve(map[string]string{leases + "full-snap": `{"spec":{"holderIdentity":"1"}}`, leases + "delta-snap": `{"spec":{"holderIdentity":"2"}}`})
 		Expect(api.MissingRevision(ctx, 2, "full", "delta")).To(BeEmpty())
 	})
+
+	DescribeTable("describes what a Seed or a Shoot waits for", func(ctx SpecContext, status, expected string) {
+		Expect(serve(map[string]string{"/x": `{"status":` + status + `}`}).MissingOperation(ctx, "/x")).To(Equal(expected))
+	},
+		Entry("the operation", `{"lastOperation":{"type":"Create","state":"Processing","progress":20,"description":"Deploying Etcds"}}`, "Create Processing (20 %): Deploying Etcds"),
+		Entry("conditions", `{"lastOperation":{"state":"Succeeded"},"conditions":[{"type":"A","status":"True"},{"type":"B","status":"False","message":"no"}]}`, "B is False (no)"),
+		Entry("the first condition", `{"lastOperation":{"state":"Succeeded"}}`, "no condition yet"),
+		Entry("nothing", `{"lastOperation":{"state":"Succeeded"},"conditions":[{"type":"A","status":"True"}]}`, ""),
+	)
+})
+
+var _ = Describe("A garden", func() {
+	It("gives a kubeconfig of the Shoot with an address that this machine reaches", func() {
+		content := seed.WithServer([]byte("clusters:\n- name: a\n  cluster:\n    certificate-authority-data: Y2E=\n    server: https://api.example.com\n"), "https://10.0.0.1")
+		Expect(content).To(MatchYAML(`{"clusters":[{"name":"a","cluster":{"server":"https://10.0.0.1","certificate-authority-data":"Y2E=","tls-server-name":"kube-apiserver"}}]}`))
+	})
 })

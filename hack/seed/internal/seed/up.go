@@ -32,8 +32,13 @@ func (s *Seed) Build(ctx context.Context, operator bool) ([]string, error) {
 	}
 
 	names := build.Initial()
-	if s.Layout.Cluster == layout.Bare {
+
+	switch s.Layout.Cluster {
+	case layout.Bare:
 		names = append(names, build.NetworkPolicies)
+	case layout.Shoots:
+		names = append(names, build.Landscape()...)
+	default:
 	}
 
 	if err := s.Builder.Ensure(ctx, operator, names...); err != nil {
@@ -47,7 +52,14 @@ func (s *Seed) Build(ctx context.Context, operator bool) ([]string, error) {
 		return nil, err
 	}
 
-	return image.EnsureAll(specs, s.Layout.Images())
+	archives, err := image.EnsureAll(specs, s.Layout.Images())
+	if err != nil || s.Layout.Cluster != layout.Shoots {
+		return archives, err
+	}
+
+	landscape, err := s.landscapeArchives()
+
+	return append(archives, landscape...), err
 }
 
 // Options are the options of Up.
@@ -168,6 +180,22 @@ func (s *Seed) WeighPrograms(fraction float64) error {
 }
 
 func (s *Seed) startControllers(ctx context.Context) error {
+	if err := s.startControlPlane(ctx); err != nil {
+		return err
+	}
+
+	var err error
+
+	s.addons.Gardener, err = s.Builder.GardenerDir(ctx)
+	if err != nil {
+		return err
+	}
+
+	return s.addons.EnsureManifests(ctx)
+}
+
+// startControlPlane waits for the started API server and starts the processes that need it.
+func (s *Seed) startControlPlane(ctx context.Context) error {
 	client, err := s.api()
 	if err != nil {
 		return err
@@ -187,16 +215,7 @@ func (s *Seed) startControllers(ctx context.Context) error {
 		return err
 	}
 
-	if err := s.control.EnsureControllers(ctx); err != nil {
-		return err
-	}
-
-	s.addons.Gardener, err = s.Builder.GardenerDir(ctx)
-	if err != nil {
-		return err
-	}
-
-	return s.addons.EnsureManifests(ctx)
+	return s.control.EnsureControllers(ctx)
 }
 
 func (s *Seed) startAddons(ctx context.Context, nodes []layout.Node) error {
@@ -219,10 +238,9 @@ func (s *Seed) startAddons(ctx context.Context, nodes []layout.Node) error {
 	return s.Out.Wait(ctx, "CoreDNS", startTimeout, s.missingDNS)
 }
 
-// enforceNetworkPolicies enforces the NetworkPolicies of the pods on the nodes in the bare cluster. On the seed, it would change the
-// durations that tests measure.
+// enforceNetworkPolicies enforces the NetworkPolicies of the pods on the nodes, if the cluster has any.
 func (s *Seed) enforceNetworkPolicies(ctx context.Context, nodes []layout.Node) error {
-	if s.Layout.Cluster != layout.Bare {
+	if !s.Layout.HasNetworkPolicies() {
 		return nil
 	}
 
