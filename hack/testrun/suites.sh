@@ -12,6 +12,8 @@ processes=9 quiet_processes=3
 gate_suites=(check unit integration gate)               # make test
 all_suites=(check unit modules random integration e2e) # make test-all
 background_suites=(check unit modules random)            # need no cluster, and measure no duration
+# The images that replace those of the seed.
+images=(${WRAPPER:+"--wrapper=$WRAPPER"} ${SIDECAR:+"--sidecar=$SIDECAR"} ${WRAPPER_NEXT:+"--wrapper-next=$WRAPPER_NEXT"} ${SIDECAR_NEXT:+"--sidecar-next=$SIDECAR_NEXT"})
 long_simulations=${SIMULATIONS:-20000} long_crash_rounds=${CRASH_ROUNDS:-5}
 
 check_runs="linters of code and prose, generated files up to date"
@@ -22,7 +24,7 @@ check() {
 
 unit_runs="pure packages, goldens, chart, docs, programs"
 unit() {
-	list_packages ./... '/test/integration/|/test/e2e$|/hack/release$' || return
+	list_packages ./... '/test/integration/|/test/(e2e|gardener)$|/hack/release$' || return
 	go_test . -timeout=20m "${packages[@]}"
 	go_test cmd/etcd-helper ./...
 }
@@ -108,6 +110,14 @@ scenario_step() {
 	ginkgo --procs="$1" "${scenario_arguments[@]}"
 }
 
+gardener_runs="Shoots on the Etcds of a real gardenlet (starts a garden and a seed); on request only"
+gardener() {
+	start_gardener || return
+	ginkgo --procs=1 --timeout=2h '--label-filter=!last' ./test/gardener
+	ginkgo --procs=1 --timeout=1h --label-filter=last ./test/gardener
+	seed shoots down || failed "seed shoots down" # gardenlet registers its Seed only once
+}
+
 long_runs="other random seeds, all scenarios with each version of etcd, and long repetitions on the local seed; on request only"
 long() {
 	SIMULATIONS=$long_simulations random
@@ -173,10 +183,18 @@ start_seed() {
 	began=$SECONDS
 	seed up --example=false --volumes-in-memory || failed "set-up: seed up" || return
 	limit_processes $((SECONDS - began))
-	seed up --volumes-in-memory ${WRAPPER:+"--wrapper=$WRAPPER"} ${SIDECAR:+"--sidecar=$SIDECAR"} \
-		${WRAPPER_NEXT:+"--wrapper-next=$WRAPPER_NEXT"} ${SIDECAR_NEXT:+"--sidecar-next=$SIDECAR_NEXT"} || failed "set-up: seed up" || return
+	seed up --volumes-in-memory "${images[@]}" || failed "set-up: seed up" || return
 	seed test-images || failed "set-up: seed test-images" || return
 	exports=$(seed env) || failed "set-up: seed env" || return
+	eval "$exports"
+	echo "set-up took $((SECONDS - start)) seconds"
+}
+
+# start_gardener starts a garden with a seed, without a Shoot.
+start_gardener() {
+	local exports
+	seed shoots up --shoot=false "${images[@]}" || failed "set-up: seed shoots up" || return
+	exports=$(seed shoots env) || failed "set-up: seed shoots env" || return
 	eval "$exports"
 	echo "set-up took $((SECONDS - start)) seconds"
 }
