@@ -24,8 +24,7 @@ import (
 )
 
 const (
-	// gardenerMemory is the memory in GiB that must be available before a garden and its seed start. They use about a third of it. The Go linker
-	// needs most of the rest.
+	// gardenerMemory is the memory in GiB that must be available before a garden and its seed start. Running, they use about a third of it.
 	gardenerMemory = 8
 
 	seedTimeout  = 15 * time.Minute
@@ -86,7 +85,7 @@ func (s *Seed) UpGardener(ctx context.Context, images Images, shoot bool) error 
 	return s.startShoot(ctx, manager, garden)
 }
 
-// DownGardener stops the garden of this cluster, and then the cluster.
+// DownGardener stops this cluster, and then its garden. It continues after an error.
 func (s *Seed) DownGardener(ctx context.Context) error {
 	garden, err := newSeed(s.Layout.Of(layout.Garden), s.Out)
 	if err != nil {
