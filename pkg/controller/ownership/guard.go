@@ -64,8 +64,12 @@ type Guard struct {
 	lock    sync.Mutex
 	reason  string
 	checked bool
+	// announced is true after an event about the present standby.
+	announced bool
 	// failure is the error of the last check. Nil: it succeeded, or there was none.
 	failure error
+	// inPlace is the pod of this process in the Deployment of gardenlet's etcd-druid. Nil: it runs in no such pod.
+	inPlace *corev1.Pod
 }
 
 // StandbyReason returns the reason why this process must not act. Empty: it may act.
@@ -98,6 +102,9 @@ func (g *Guard) Start(ctx context.Context) error {
 		}
 		if reason := g.StandbyReason(); reason != "" && g.isElected() {
 			return fmt.Errorf("%w: %s", ErrEtcdDruidActive, reason)
+		}
+		if err := g.AllowNetwork(ctx); err != nil {
+			logf.FromContext(ctx).Error(err, "Failed to allow connections to the etcds")
 		}
 		select {
 		case <-ctx.Done():
@@ -145,6 +152,7 @@ func (g *Guard) check(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	g.setInPlace(pods)
 	isThisOperator, err := g.runsThisOperator(ctx, pods)
 	if err != nil {
 		return err
@@ -228,9 +236,15 @@ func (g *Guard) setReason(ctx context.Context, deployment *appsv1.Deployment, re
 	g.lock.Lock()
 	isChanged := !g.checked && reason != "" || g.checked && (reason == "") != (g.reason == "")
 	g.reason, g.checked = reason, true
+	// The first check precedes the Recorder, so that its event follows with a later check.
+	announce := reason != "" && !g.announced && g.Recorder != nil && deployment != nil
+	g.announced = reason != "" && (g.announced || announce)
 	g.lock.Unlock()
 
 	standingBy.Set(map[bool]float64{true: 1}[reason != ""])
+	if announce {
+		g.Recorder.Eventf(deployment, nil, corev1.EventTypeNormal, "StandingBy", "StandBy", "gardener-extension-etcd-druid is standby: %s", reason)
+	}
 	if !isChanged {
 		return
 	}
@@ -240,7 +254,4 @@ func (g *Guard) setReason(ctx context.Context, deployment *appsv1.Deployment, re
 		return
 	}
 	logf.FromContext(ctx).Info("Standby", "reason", reason)
-	if g.Recorder != nil && deployment != nil {
-		g.Recorder.Eventf(deployment, nil, corev1.EventTypeNormal, "StandingBy", "StandBy", "gardener-extension-etcd-druid is standby: %s", reason)
-	}
 }

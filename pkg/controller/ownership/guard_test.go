@@ -103,6 +103,56 @@ var _ = Describe("Guard", func() {
 		Entry("for an etcd-druid while another instance of this operator is the leader", true, deployment(1), pod("etcd-druid-a"), lease("other-0_1234_gardener-extension-etcd-druid")),
 	)
 
+	It("writes the event of a standby that began before the recorder existed, and writes it once", func() {
+		objects = []client.Object{deployment(1), pod("etcd-druid-a")}
+		guard.Recorder = nil
+		Expect(check()).To(Succeed())
+		guard.Recorder = recorder
+		Expect(check()).To(Succeed())
+		Expect(check()).To(Succeed())
+		Expect(recorder.Events).To(Receive(ContainSubstring("StandingBy")))
+		Expect(recorder.Events).NotTo(Receive())
+
+		objects = nil
+		Expect(check()).To(Succeed())
+		objects = []client.Object{deployment(1)}
+		Expect(check()).To(Succeed())
+		Expect(recorder.Events).To(Receive(ContainSubstring("StandingBy")), "of the next standby")
+	})
+
+	It("lets its pod in place of etcd-druid connect to the etcds, and changes no other pod", func() {
+		objects = []client.Object{deployment(2), pod("ours-0"), pod("other-0")}
+		Expect(check()).To(Succeed())
+		Expect(guard.AllowNetwork(ctx)).To(Succeed())
+
+		labeled := &corev1.Pod{}
+		Expect(c.Get(ctx, client.ObjectKey{Namespace: "garden", Name: "ours-0"}, labeled)).To(Succeed())
+		Expect(labeled.Labels).To(And(
+			HaveKeyWithValue("gardener.cloud/role", "etcd-druid"),
+			HaveKeyWithValue("networking.resources.gardener.cloud/to-all-shoots-etcd-events-client-tcp-2379", "allowed"),
+			HaveKeyWithValue("networking.resources.gardener.cloud/to-garden-virtual-garden-etcd-main-client-tcp-8080", "allowed"),
+			HaveLen(9),
+		))
+		Expect(c.Get(ctx, client.ObjectKey{Namespace: "garden", Name: "other-0"}, labeled)).To(Succeed())
+		Expect(labeled.Labels).To(Equal(labels))
+
+		calls.Patch = func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+			return errors.New("forbidden")
+		}
+		Expect(check()).To(Succeed())
+		Expect(guard.AllowNetwork(ctx)).To(MatchError(And(ContainSubstring("garden/ours-0"), ContainSubstring("additionalServiceAccounts"))))
+	})
+
+	It("changes no pod outside of the Deployment of etcd-druid", func() {
+		own := pod("ours-0")
+		own.Labels = map[string]string{"app": "operator"}
+		objects = []client.Object{deployment(0), own}
+		Expect(check()).To(Succeed())
+		Expect(guard.AllowNetwork(ctx)).To(Succeed())
+		Expect(c.Get(ctx, client.ObjectKeyFromObject(own), own)).To(Succeed())
+		Expect(own.Labels).To(HaveLen(1))
+	})
+
 	It("is standby until the first check", func() {
 		Expect(guard.StandbyReason()).NotTo(BeEmpty())
 	})
