@@ -41,6 +41,7 @@ import (
 
 	"github.com/gardener/gardener-extension-etcd-druid/charts"
 	configv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/config/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/ownership"
 )
 
 // render renders the chart with values that overwrite those of the chart.
@@ -432,9 +433,21 @@ var _ = Describe("the operator's chart", func() {
 		config, err := configv1alpha1.Decode([]byte(configMap.Data["config.yaml"]))
 
 		Expect(err).NotTo(HaveOccurred())
-		Expect(config.Rendering.NamespaceSelectors).To(ConsistOf(metav1.LabelSelector{MatchLabels: map[string]string{
-			"gardener.cloud/role": "extension", "controllerregistration.core.gardener.cloud/name": "gardener-extension-etcd-druid",
-		}}))
+		Expect(config.Rendering.NamespaceSelectors).To(HaveLen(1))
+		selector, err := metav1.LabelSelectorAsSelector(&config.Rendering.NamespaceSelectors[0])
+		Expect(err).NotTo(HaveOccurred())
+		const registration = "controllerregistration.core.gardener.cloud/name"
+		Expect(selector.Matches(labels.Set{"gardener.cloud/role": "extension", registration: "gardener-extension-etcd-druid"})).To(BeTrue())
+		Expect(selector.Matches(labels.Set{"gardener.cloud/role": "extension", registration: "gardener-extension-etcd-druid-next"})).To(BeTrue(), "another version on some seeds")
+		Expect(selector.Matches(labels.Set{"gardener.cloud/role": "extension", registration: "provider-local"})).To(BeFalse())
+		Expect(selector.Matches(labels.Set{registration: "gardener-extension-etcd-druid"})).To(BeFalse())
+	})
+
+	It("gives its pods the labels that an operator in place of etcd-druid gives its own", func() {
+		template := find[*appsv1.Deployment](objects(manifests("")), "gardener-extension-etcd-druid").Spec.Template
+		for key, value := range ownership.NetworkLabels() {
+			Expect(template.Labels).To(HaveKeyWithValue(key, value))
+		}
 	})
 
 	It("loses no object where gardenlet makes a Secret of it, which has one of a kind and name for each file", func() {

@@ -213,8 +213,11 @@ drainers: {{ .Values.protection.drainers | toJson }}
 {{- if .Values.gardener.enabled -}}
 {{- /* All instances of the operator in a seed, and etcd-druid, use the same Lease, whichever Deployment runs them. */ -}}
 {{- $_ := set $own "leaderElection" (dict "resourceNamespace" "garden") -}}
-{{- /* NetworkPolicies allow only etcd-druid in the namespace garden to reach the members. Also allow the operator's namespace. */ -}}
-{{- $selector := dict "matchLabels" (dict "gardener.cloud/role" "extension" "controllerregistration.core.gardener.cloud/name" (include "name" .)) -}}
+{{- /* NetworkPolicies allow only etcd-druid in the namespace garden to reach the members. Also allow the operator's namespace. A second registration can
+install another version on some seeds. */ -}}
+{{- $names := list (include "name" .) (printf "%s-next" (include "name" .)) -}}
+{{- $registrations := dict "key" "controllerregistration.core.gardener.cloud/name" "operator" "In" "values" $names -}}
+{{- $selector := dict "matchLabels" (dict "gardener.cloud/role" "extension") "matchExpressions" (list $registrations) -}}
 {{- $_ := set $own "rendering" (dict "namespaceSelectors" (list $selector)) -}}
 {{- end -}}
 {{- if eq (include "networkPolicies" .) "true" -}}
