@@ -77,13 +77,16 @@ func spaceToRecord(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time
 	return &next
 }
 
-// beginSpace returns the record of a new alarm. If the last one was disarmed a short time ago, and no file is large, a member has another quota than
-// that of the spec.
+// beginSpace returns the record of a new alarm. An alarm soon after the last one, while all files are small, shows that the quota of a member differs
+// from that of the spec. While a member does not respond, its file may be large.
 func beginSpace(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) *state.Space {
 	begun := &state.Space{Since: now}
 	last := o.State.Space
-	isLarge := slices.ContainsFunc(o.Etcd.Members, func(m etcdcluster.EndpointStatus) bool { return m.DBSize >= spaceLimit(etcd, o) })
-	if last != nil && now.Before(last.EndedAt.Add(spaceRepeat)) && !isLarge {
+	mayBeLarge := func(m etcdcluster.Member) bool {
+		return m.Endpoint == nil || !m.Endpoint.Reachable || m.Endpoint.DBSize >= spaceLimit(etcd, o)
+	}
+	members := etcdcluster.MembersOf(etcd, o, etcdcluster.RenderedReplicas(o)) // others have no pod yet
+	if last != nil && now.Before(last.EndedAt.Add(spaceRepeat)) && len(members) > 0 && !slices.ContainsFunc(members, mayBeLarge) {
 		begun.RetryAt = last.EndedAt.Add(spaceRepeat)
 		begun.Blocked = fmt.Sprintf("The operator disarmed the alarm at %s, and etcd has raised it again although each database file is smaller than 80%% of the quota of %s. "+
 			"The quota of a member may be smaller until its pod is replaced", last.EndedAt.Format(time.RFC3339), formatBytes(spaceQuota(etcd, o)))

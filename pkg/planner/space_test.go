@@ -164,6 +164,38 @@ var _ = Describe("A full database", func() {
 		Expect(spaceCondition(s).Message).To(ContainSubstring("The quota of a member may be smaller until its pod is replaced"))
 	})
 
+	It("gets space at once although its members were stopped soon after the last end, and have not reported the sizes of their files yet", func() {
+		s := full(3, 10*mebibyte)
+		s.run()
+		s.expectDone()
+		s.inject("all databases reach their quota again, and spec.replicas becomes 0", func() {
+			s.FillDatabases(10 * mebibyte)
+			Expect(s.Write(1)).To(BeFalse())
+			s.Etcd.Spec.Replicas = 0
+		})
+		s.runFor(10)
+		Expect(s.Objects.Pods).To(BeEmpty())
+		s.inject("spec.replicas becomes 3", func() { s.Etcd.Spec.Replicas = 3 })
+		began := s.Now()
+		s.runUntil(func() bool { return len(s.Alarms) == 0 })
+		Expect(s.Now().Sub(began)).To(BeNumerically("<", spaceTimeout))
+	})
+
+	It("is left to the rollout of another quota also while members are added that do not run yet", func() {
+		s := full(3, 10*mebibyte)
+		s.run()
+		s.expectDone()
+		s.resetTrace()
+		s.inject("members run with a smaller quota, another quota is requested, and spec.replicas becomes 5", func() {
+			s.RaiseAlarm(s.Member(0).ID)
+			s.Etcd.Spec.Etcd.Quota, s.image = resource.NewQuantity(128*mebibyte, resource.BinarySI), "v2"
+			s.Etcd.Spec.Replicas = 5
+		})
+		s.Refresh()
+		s.runFor(5)
+		Expect(s.steps).To(And(HaveKey("EvictPod"), Not(HaveKey("CompactHistory"))))
+	})
+
 	It("continues after the operator has stopped at any time", func() {
 		for tick := range 30 {
 			s := full(3, 10*mebibyte, withStore)
