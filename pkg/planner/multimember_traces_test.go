@@ -64,6 +64,13 @@ var _ = Describe("Traces of multiple members", func() {
 		}
 	})
 
+	It("adds two members again whose volumes are gone when the Etcd is created again, although etcd adds none while the other does not run", func() {
+		s := created(5)
+		s.inject("the Etcd is deleted and created again, without the claims 3 and 4", func() { s.RecreateEtcd(3, 4) })
+		s.run()
+		s.expectDone()
+	})
+
 	It("replaces the pod of a learner that formed a separate cluster, because the first member restarted while the learner joined", func() {
 		s := created(1, withStore)
 		s.inject("spec.replicas becomes 3", func() { s.Etcd.Spec.Replicas = 3 })

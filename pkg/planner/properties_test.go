@@ -27,6 +27,9 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
+// firstExisting is the ordinal of the first member of the joined cluster in a simulation.
+const firstExisting = 100
+
 // maxReported is the largest number of failed simulations whose traces are in the report.
 const maxReported = 10
 
@@ -271,8 +274,11 @@ func (s *randomScenario) runRandom() {
 		if s.Etcd.Spec.Replicas == 0 {
 			s.Etcd.Spec.Replicas = s.awake
 		}
-		for _, name := range []string{"old-0", "old-1", "old-2"} {
-			s.StopExisting(name, false)
+		for i, name := range []string{"old-0", "old-1", "old-2"} {
+			member := s.Member(firstExisting + i)
+			isRemoved := member == nil || member.Learner // its sidecar may have added it again, and a user ends that
+			s.StopExisting(name, isRemoved)
+			s.Members = slices.DeleteFunc(s.Members, func(m *simulator.Member) bool { return isRemoved && m == member })
 		}
 		if s.hasJoined() {
 			s.Etcd.Spec.Etcd.BootstrapWithExistingCluster = nil

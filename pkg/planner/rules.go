@@ -296,7 +296,7 @@ func planMultiMember(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now ti
 	if isHeld {
 		return held
 	}
-	if decided, is := firstDecision(v, p, freeSpace, correctURLs, startPendingLearner, takeScaleInBack, completeScaleIn, completeExistingRemoval, abandonLeaving, replaceOutdated, waitForMembers, removeExisting, scaleIn, scaleUp, migrateVolumes); is {
+	if decided, is := firstDecision(v, p, freeSpace, correctURLs, startListed, takeScaleInBack, completeScaleIn, completeExistingRemoval, abandonLeaving, replaceOutdated, waitForMembers, removeExisting, scaleIn, scaleUp, migrateVolumes); is {
 		return decided
 	}
 	p.Stage = plan.StageDone

@@ -153,17 +153,21 @@ func mayJoin(v view, m etcdcluster.Member) bool {
 	return isNew && !hasVoted && !isLearnerListed
 }
 
-// startPendingLearner starts the next member if it has joined already and other members are missing in the member list. This happens in a
-// cluster that hibernated while it was being scaled up. A cluster takes one learner at a time, and this one is promoted only if it runs.
-func startPendingLearner(v view, p plan.Plan) (plan.Plan, bool) {
+// startListed starts the next member if it has joined already and other members are missing in the member list. It may have joined before a
+// hibernation: etcd takes one learner at a time, and promotes it only if it runs. The data of two members may also be lost: etcd takes no learner
+// while a voting member does not run.
+func startListed(v view, p plan.Plan) (plan.Plan, bool) {
 	next := v.nextMember()
-	hasJoined := slices.ContainsFunc(v.o.Etcd.MemberList, func(m etcdcluster.ListedMember) bool { return m.Learner && isListedAs(v.etcd, next, m) })
+	listed := slices.IndexFunc(v.o.Etcd.MemberList, func(m etcdcluster.ListedMember) bool { return isListedAs(v.etcd, next, m) })
 	isKeptOut := slices.ContainsFunc(v.members, func(m etcdcluster.Member) bool { return m.Listed == nil })
-	if !v.isMemberListKnown() || !v.isScalingUp() || !hasJoined || !isKeptOut {
+	if !v.isMemberListKnown() || !v.isScalingUp() || listed < 0 || !isKeptOut || int(p.Replicas) > len(v.members) { // it has a pod if members leave
 		return p, false
 	}
 	p.Stage = plan.StageScaleUp
-	p.Reason = fmt.Sprintf("%s; %s has already joined as a learner, and no other member can join before its promotion", v.quorumStatus(), next.Name)
+	p.Reason = fmt.Sprintf("%s; %s votes and does not run, and no other member can join before it starts", v.quorumStatus(), next.Name)
+	if v.o.Etcd.MemberList[listed].Learner {
+		p.Reason = fmt.Sprintf("%s; %s has already joined as a learner, and no other member can join before its promotion", v.quorumStatus(), next.Name)
+	}
 	p.ScaleUp = &plan.Size{Replicas: p.Replicas + 1, ClusterSize: v.etcd.Spec.Replicas}
 
 	return p, true
