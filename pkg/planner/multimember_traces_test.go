@@ -64,6 +64,19 @@ var _ = Describe("Traces of multiple members", func() {
 		}
 	})
 
+	It("replaces the pod of a member that leaves and is not ready, because the PodDisruptionBudget would allow no other eviction", func() {
+		s := created(3)
+		s.inject("spec.replicas becomes 5", func() { s.Etcd.Spec.Replicas = 5 })
+		s.runUntil(func() bool { _, voters := s.Voters(); return voters == 4 })
+		s.inject("spec.replicas becomes 3, the image changes, and the sidecar of main-3 does not start again", func() {
+			s.Etcd.Spec.Replicas, s.image = 3, "v2"
+			s.BreakSidecar(3)
+			s.StopEtcd(3)
+		})
+		s.run()
+		s.expectDone()
+	})
+
 	It("adds two members again whose volumes are gone when the Etcd is created again, although etcd adds none while the other does not run", func() {
 		s := created(5)
 		s.inject("the Etcd is deleted and created again, without the claims 3 and 4", func() { s.RecreateEtcd(3, 4) })

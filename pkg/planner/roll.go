@@ -72,11 +72,13 @@ func replaceOnlyMember(v view, p plan.Plan) (plan.Plan, bool) {
 }
 
 // nextToReplace is the healthy member that is replaced next. A member whose pod is not ready comes first, for example because its sidecar
-// does not start: otherwise all others would wait for it. A follower comes before the leader. Nil: no pod is outdated.
+// does not start: otherwise all others would wait for it. This includes members that leave, because the PodDisruptionBudget counts their pods. A
+// follower comes before the leader. Nil: no pod is outdated.
 func nextToReplace(v view) *etcdcluster.Member {
 	var leader *etcdcluster.Member
-	for i := range v.members {
-		switch member := &v.members[i]; {
+	all := slices.Concat(v.members, v.leaving)
+	for i := range all {
+		switch member := &all[i]; {
 		case !isRepairedByReplacing(*member, v.o.StatefulSet):
 		case member.Endpoint.IsLeader():
 			leader = member
@@ -159,7 +161,11 @@ func replaceHealthy(v view, p plan.Plan, m etcdcluster.Member) plan.Plan {
 
 		return p
 	}
-	for _, other := range v.members {
+	others := v.members
+	if slices.ContainsFunc(v.leaving, func(leaving etcdcluster.Member) bool { return leaving.Ordinal == m.Ordinal }) {
+		others = slices.Concat(v.members, v.leaving)
+	}
+	for _, other := range others {
 		if awaited := awaitedOf(v, other); awaited != "" && !isNoReasonToWait(v, other, m) {
 			p.Reason += ": not before all members have recovered"
 			p.WaitsFor = awaited
