@@ -14,6 +14,7 @@ import (
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/planner"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 var _ = Describe("Traces of multiple members", func() {
@@ -63,6 +64,23 @@ var _ = Describe("Traces of multiple members", func() {
 			Expect(voters).To(Equal(2), "killed after %d ticks", tick)
 		}
 	})
+
+	DescribeTable("completes a change of the size if something happens at any time of it", func(from, to int32, what string, change func(*scenario)) {
+		for tick := 0; tick < 40; tick += 2 {
+			s := created(from, withStore)
+			s.inject("spec.replicas changes", func() { s.Etcd.Spec.Replicas = to })
+			s.runFor(tick)
+			s.inject(what, func() { change(s) })
+			s.runFor(3)
+			s.run()
+			s.inject("the next generation replaces pods that are older than the record", s.IncrementGeneration)
+			s.run()
+			s.expectDone()
+		}
+	},
+		Entry("scale-up: the record is lost", int32(1), int32(3), "the record is lost", func(s *scenario) { s.Objects.State = state.State{} }),
+		Entry("scale-in: the record is lost", int32(3), int32(1), "the record is lost", func(s *scenario) { s.Objects.State = state.State{} }),
+	)
 
 	It("replaces the pod of a member that leaves and is not ready, because the PodDisruptionBudget would allow no other eviction", func() {
 		s := created(3)

@@ -40,15 +40,20 @@ func replaceOutdated(v view, p plan.Plan) (plan.Plan, bool) {
 	switch {
 	case candidate == nil:
 		return p, false
-	case v.isScalingUp() && v.hasScaleUpBegun():
+	case v.isScalingUp() && (v.hasScaleUpBegun() || v.healthy == v.size && needsMoreMembers(v)):
 		return p, false // with all voting members the replacement costs less
 	case len(v.members) == 1 && !isRepairedByReplacing(*candidate, v.o.StatefulSet):
 		return p, false // it costs less when the members that leave are gone
-	case int(v.etcd.Spec.Replicas) < len(v.members) && !etcdcluster.IsQuorate(v.healthy-1, v.size) && !slices.ContainsFunc(v.members, func(m etcdcluster.Member) bool { return awaitedOf(v, m) != "" }):
+	case int(v.etcd.Spec.Replicas) < len(v.members) && needsMoreMembers(v):
 		return p, false // the quorum allows it without the members that leave
 	}
 
 	return replaceHealthy(v, p, *candidate), true
+}
+
+// needsMoreMembers is true if all members are healthy, and the quorum does not allow to replace one of them. Only another number of members does.
+func needsMoreMembers(v view) bool {
+	return !etcdcluster.IsQuorate(v.healthy-1, v.size) && !slices.ContainsFunc(v.members, func(m etcdcluster.Member) bool { return awaitedOf(v, m) != "" })
 }
 
 // replaceOnlyMember replaces the outdated pod of the first member before another member joins. If its peer URLs change too, the operator
