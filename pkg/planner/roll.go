@@ -138,15 +138,18 @@ func isNoReasonToWait(v view, other, candidate etcdcluster.Member) bool {
 	return isRepairedByReplacing(candidate, v.o.StatefulSet) && isRepairedByReplacing(other, v.o.StatefulSet) && awaitedOfEtcd(v, other) == ""
 }
 
-// isProtectedByPDB is true for a pod that is not ready, if the PodDisruptionBudget refuses every eviction until more pods are ready. An
-// eviction would never replace such a pod. It is also true for two members next to those of a joined cluster: the PodDisruptionBudget allows no
-// eviction of two pods.
+// isProtectedByPDB is true if the PodDisruptionBudget refuses to evict the pod: without it, too few pods are ready. It counts the pods of members that
+// leave, and no members of a joined cluster. It also refuses to evict a pod that is not ready until enough pods are ready, unless an annotation
+// allows that. The planner has checked the quorum of etcd, and that the other members have recovered.
 func isProtectedByPDB(v view, m etcdcluster.Member) bool {
-	if v.joined > 0 && len(v.members) == 2 {
-		return true
+	ready := v.readyPods() + readyPodsOf(v.leaving)
+	if m.Pod.Ready {
+		ready--
+	} else if metav1.HasAnnotation(v.etcd.ObjectMeta, druidv1alpha1.AllowUnhealthyPodEvictionAnnotation) {
+		return false
 	}
 
-	return !m.Pod.Ready && !etcdcluster.IsQuorate(v.readyPods()+readyPodsOf(v.leaving), len(v.members)+len(v.leaving)) && !metav1.HasAnnotation(v.etcd.ObjectMeta, druidv1alpha1.AllowUnhealthyPodEvictionAnnotation)
+	return !etcdcluster.IsQuorate(ready, len(v.members)+len(v.leaving))
 }
 
 // replaceHealthy evicts the pod of a healthy member, if the quorum allows it. All others must have recovered before: otherwise the cluster
