@@ -29,6 +29,7 @@ func (m Manager) EnsureKwok(ctx context.Context, module string, stages ...string
 		"--kubeconfig=" + m.Layout.Kubeconfig(),
 		"--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake",
 		"--node-lease-duration-seconds=40",
+		"--cidr=" + m.Layout.SimulatedCIDR(), // gardenlet does not start if a pod has an address outside of the pod network
 	}
 	for _, stage := range kwokStages {
 		args = append(args, "--config="+filepath.Join(module, "kustomize", "stage", stage))

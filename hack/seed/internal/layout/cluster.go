@@ -89,6 +89,9 @@ func (c Cluster) NodeCIDR() string { return fmt.Sprintf("10.250.%d.0/%d", c, Nod
 // PodCIDR contains the pod networks of all nodes.
 func (c Cluster) PodCIDR() string { return fmt.Sprintf("10.%d.0.0/16", 244+c) }
 
+// SimulatedCIDR is the part of PodCIDR that no node has. Simulated pods have their addresses in it. The address is that of the first pod.
+func (c Cluster) SimulatedCIDR() string { return fmt.Sprintf("10.%d.255.1/24", 244+c) }
+
 // ServiceCIDR is the network of the Services. This machine routes it through the first node, so that it can reach
 // Services too.
 func (c Cluster) ServiceCIDR() string { return fmt.Sprintf("10.%d.0.0/16", 96+c) }
