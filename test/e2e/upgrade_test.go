@@ -7,11 +7,8 @@ package e2e_test
 import (
 	"context"
 	"fmt"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -24,18 +21,12 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
-// The commit that added this line to this file introduced version 1 of the record. Versions of the operator before it are not supported.
-const (
-	recordFile = "pkg/state/version.go"
-	recordLine = "const Version = 1"
-)
-
 // The test installs versions of the operator. Therefore no other test may run at the same time.
 var _ = Describe("An upgrade of the operator", Serial, Label("long"), framework.NeedsSeed("builds and installs two versions of the operator"), func() {
 	It("and a rollback replace no pod, keep Etcds ready, and lose no write", func(ctx SpecContext) {
 		operator, err := seed.Operator(ctx)
 		Expect(err).NotTo(HaveOccurred())
-		earlier, current := framework.VersionOf(ctx, earlierVersion(ctx), filepath.Join("testdata", "upgrade-values.yaml")), framework.CurrentVersion()
+		earlier, current := framework.VersionOf(ctx, framework.EarlierCommit(ctx), filepath.Join("testdata", "upgrade-values.yaml")), framework.CurrentVersion()
 		DeferCleanup(func(ctx SpecContext) { operator.Install(ctx, current) })
 
 		By("creating Etcds with the earlier version")
@@ -76,28 +67,6 @@ var _ = Describe("An upgrade of the operator", Serial, Label("long"), framework.
 		}
 	}, SpecTimeout(4*specTimeout))
 })
-
-// earlierVersion returns the commit from which the operator is upgraded: UPGRADE_FROM, or else the one that introduced version 1 of the record. It
-// fails if the clone does not contain that commit, or if it is checked out.
-func earlierVersion(ctx context.Context) string {
-	GinkgoHelper()
-	if commit := os.Getenv("UPGRADE_FROM"); commit != "" {
-		return commit
-	}
-	git := func(args ...string) string {
-		GinkgoHelper()
-		text, err := exec.CommandContext(ctx, "git", args...).Output() // #nosec G204 -- constants
-		Expect(err).NotTo(HaveOccurred(), "git %v", args)
-
-		return strings.TrimSpace(string(text))
-	}
-	Expect(git("rev-parse", "--is-shallow-repository")).To(Equal("false"), "the clone is shallow and may lack the earlier version: run `git fetch --unshallow`, or set UPGRADE_FROM to a commit")
-	first, _, _ := strings.Cut(git("log", "--reverse", "--format=%H", "-S"+recordLine, "--", ":(top)"+recordFile), "\n")
-	Expect(first).NotTo(BeEmpty(), "no commit adds %q to %s: set UPGRADE_FROM to a commit", recordLine, recordFile)
-	Expect(first).NotTo(Equal(git("rev-parse", "HEAD")), "version 1 of the record begins with the commit that is checked out, and there is no earlier one: set UPGRADE_FROM to a commit")
-
-	return first
-}
 
 // upgraded are the Etcds of the test, with clients of the one with three members.
 type upgraded struct {

@@ -51,6 +51,8 @@ type Manager struct {
 	Programs map[string]string
 	// Gardener is the directory of the Gardener module.
 	Gardener string
+	// ImageVector names the images of etcd. gardenlet passes it to its etcd-druid.
+	ImageVector string
 }
 
 // EnsureAPIServer starts gardener-apiserver, and registers its APIs at the kube-apiserver of the garden.
@@ -78,9 +80,8 @@ func (m Manager) EnsureAPIServer(ctx context.Context) error {
 // CheckAlive returns an error with the end of the log if a process of the garden has ended.
 func (m Manager) CheckAlive() error { return m.Processes.CheckAlive(apiServer, controllerManager) }
 
-// EnsureGarden starts gardener-controller-manager, and applies what an operator of a garden creates before the first Seed. The values are those of
-// the operator's chart.
-func (m Manager) EnsureGarden(ctx context.Context, values map[string]any) error {
+// EnsureGarden starts gardener-controller-manager, and applies what an operator of a garden creates before the first Seed.
+func (m Manager) EnsureGarden(ctx context.Context) error {
 	config, err := m.write(ctx, m.Garden, "controller-manager.yaml")
 	if err != nil {
 		return err
@@ -90,7 +91,12 @@ func (m Manager) EnsureGarden(ctx context.Context, values map[string]any) error 
 		return err
 	}
 
-	registration, err := m.registration(values)
+	return m.Processes.Ensure(ctx, process.Spec{Name: controllerManager, Args: []string{m.Programs[controllerManager], "--config=" + config}, Inputs: []string{config}})
+}
+
+// RegisterOperator applies the registration of the operator in the checkout, which contains its chart, with these values.
+func (m Manager) RegisterOperator(ctx context.Context, source string, values map[string]any) error {
+	registration, err := m.registration(source, values)
 	if err != nil {
 		return err
 	}
@@ -99,12 +105,12 @@ func (m Manager) EnsureGarden(ctx context.Context, values map[string]any) error 
 		return fmt.Errorf("registering the operator: %w", err)
 	}
 
-	return m.Processes.Ensure(ctx, process.Spec{Name: controllerManager, Args: []string{m.Programs[controllerManager], "--config=" + config}, Inputs: []string{config}})
+	return nil
 }
 
 // registration writes the registration of the operator with other values of its chart to a file, and returns the path of the file.
-func (m Manager) registration(values map[string]any) (string, error) {
-	content, err := os.ReadFile(filepath.Join(m.Garden.Root, "example", "controller-registration.yaml"))
+func (m Manager) registration(source string, values map[string]any) (string, error) {
+	content, err := os.ReadFile(filepath.Join(source, "example", "controller-registration.yaml"))
 	if err != nil {
 		return "", err
 	}
@@ -271,7 +277,8 @@ func (m Manager) write(ctx context.Context, cluster layout.Layout, name string) 
 		"Garden": m.Garden, "Shoots": m.Shoots, "Authority": base64.StdEncoding.EncodeToString(authority), "Kubeconfig": string(compact(kubeconfig)),
 		"Version": build.GardenerVersion, "Kubernetes": build.KubernetesVersion, "Zone": "zone-" + m.Shoots.Node(1).Name(),
 		"Namespace": Namespace, "Shoot": ShootName, "Technical": TechnicalID, "Seed": SeedName, "Local": local, "APIs": apis,
-		"Kinds": []string{"BackupBucket", "BackupEntry", "ControlPlane", "DNSRecord", "Infrastructure", "OperatingSystemConfig", "Worker"},
+		"ImageVector": m.ImageVector,
+		"Kinds":       []string{"BackupBucket", "BackupEntry", "ControlPlane", "DNSRecord", "Infrastructure", "OperatingSystemConfig", "Worker"},
 	}); err != nil {
 		return "", fmt.Errorf("filling the manifest %s: %w", name, err)
 	}

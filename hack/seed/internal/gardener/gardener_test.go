@@ -34,6 +34,8 @@ var _ = Describe("Manager", func() {
 			Garden:   layout.Layout{Cluster: layout.Garden, Root: root, Run: filepath.Join(cache, "garden")},
 			Shoots:   layout.Layout{Cluster: layout.Shoots, Root: root, Run: filepath.Join(cache, "shoots")},
 			Programs: map[string]string{"helm": "/bin/false"},
+
+			ImageVector: "images:\n- name: etcd-wrapper\n",
 		}
 		Expect(os.MkdirAll(manager.Garden.PKI(), 0o700)).To(Succeed())
 		Expect(os.MkdirAll(manager.Shoots.Run, 0o700)).To(Succeed())
@@ -57,7 +59,7 @@ var _ = Describe("Manager", func() {
 	},
 		Entry("the APIs of the garden", "apis.yaml", "name: v1beta1.core.gardener.cloud", "caBundle: Q0E=", "addresses: [10.250.3.1]"),
 		Entry("gardener-controller-manager", "controller-manager.yaml", "port: 17719"),
-		Entry("the values of gardenlet", "gardenlet.yaml", `{"kind":"Config"}`, "pods: 10.248.0.0/16", "zones: [zone-n1]", "tag: v1.150.0"),
+		Entry("the values of gardenlet", "gardenlet.yaml", `{"kind":"Config"}`, "pods: 10.248.0.0/16", "zones: [zone-n1]", "tag: v1.150.0", `imageVectorOverwrite: "images:\n- name: etcd-wrapper\n"`),
 		Entry("the Shoot", "shoot.yaml", "version: 1.36.4"),
 		Entry("the access of this machine", "access.yaml", "namespace: shoot--local--local", "cidr: 10.250.4.1/32"),
 		Entry("the simulated node", "seed.yaml", "name: simulated"),
@@ -69,7 +71,7 @@ var _ = Describe("Manager", func() {
 	})
 
 	It("registers the operator with other values of its chart, and nothing else", func() {
-		path, err := manager.registration(map[string]any{"image": map[string]any{"ref": "seed.local/operator:1"}})
+		path, err := manager.registration(manager.Garden.Root, map[string]any{"image": map[string]any{"ref": "seed.local/operator:1"}})
 		Expect(err).NotTo(HaveOccurred())
 		content, err := os.ReadFile(path)
 		Expect(err).NotTo(HaveOccurred())

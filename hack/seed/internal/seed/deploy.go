@@ -46,14 +46,15 @@ type Operator struct {
 }
 
 // Deploy builds the operator and the kubectl plugin of this checkout, loads the operator's image and the images, and installs the
-// operator's Helm chart. It does not restart the operator if nothing has changed.
+// operator's Helm chart. In the seed of a garden, it changes the registration of the operator, and gardenlet installs the chart. It does not
+// restart the operator if nothing has changed.
 func (s *Seed) Deploy(ctx context.Context, operator Operator) error {
 	if s.Layout.Cluster == layout.Bench {
 		return errors.New("the bench cluster runs no pods; `make bench` starts the operator as a process")
 	}
 
 	if s.Layout.Cluster == layout.Shoots {
-		return errors.New("gardenlet installs the operator; `make gardener-up` changes what it installs")
+		return s.deployToSeed(ctx, operator)
 	}
 
 	if s.Layout.Cluster == layout.Bare {
@@ -71,16 +72,20 @@ func (s *Seed) Deploy(ctx context.Context, operator Operator) error {
 		return fmt.Errorf("deleting the record of an interrupted installation: %w", err)
 	}
 
-	root := s.Layout.Root
-	if operator.Source != "" {
-		root = s.absolute(operator.Source)
-	}
-
-	if err := s.installChart(ctx, root, s.Layout.Kubeconfig(), "--values="+values); err != nil {
+	if err := s.installChart(ctx, s.sourceOf(operator), s.Layout.Kubeconfig(), "--values="+values); err != nil {
 		return err
 	}
 
 	return s.Out.Wait(ctx, "the operator", rolloutTimeout, s.missingOperator)
+}
+
+// sourceOf returns the root of the checkout with the operator.
+func (s *Seed) sourceOf(operator Operator) string {
+	if operator.Source == "" {
+		return s.Layout.Root
+	}
+
+	return s.absolute(operator.Source)
 }
 
 // installChart installs the chart of the checkout at root on a cluster, or upgrades it. The program of Helm must have been built.

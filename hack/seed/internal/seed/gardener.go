@@ -58,19 +58,11 @@ func (s *Seed) UpGardener(ctx context.Context, images Images, shoot bool) error 
 		return err
 	}
 
-	tag, path, err := s.PrepareOperator(ctx, Operator{Images: images})
-	if err != nil {
+	if err := garden.startGarden(ctx, manager); err != nil {
 		return err
 	}
 
-	values, err := readSettings(path)
-	if err != nil {
-		return err
-	}
-
-	values["image"] = map[string]any{"ref": image.OperatorRepository + ":" + tag} // as in a ControllerDeployment of Gardener
-
-	if err := garden.startGarden(ctx, manager, values); err != nil {
+	if manager.ImageVector, err = s.registerOperator(ctx, manager, Operator{Images: images}); err != nil {
 		return err
 	}
 
@@ -101,7 +93,8 @@ func (s *Seed) DownGardener(ctx context.Context) error {
 	return errors.Join(s.Down(ctx), garden.Down(ctx))
 }
 
-// checkRoom returns an error if another cluster runs. It also does if this machine has too little memory, unless this cluster has been started.
+// checkRoom returns an error if another cluster runs, or if this machine has too little memory. It does not check the memory if this cluster has been
+// started.
 func (s *Seed) checkRoom(ctx context.Context) error {
 	for _, other := range s.otherLayouts() {
 		if _, err := os.Stat(other.Owner()); err == nil && other.Cluster != layout.Garden {
@@ -136,8 +129,56 @@ func (s *Seed) gardener(ctx context.Context, garden *Seed) (gardener.Manager, er
 	return gardener.Manager{Garden: garden.Layout, Shoots: s.Layout, Processes: garden.processes, Programs: s.control.Programs, Gardener: dir}, err
 }
 
-// startGarden starts the control plane of Gardener. The values are those of the operator's chart.
-func (s *Seed) startGarden(ctx context.Context, manager gardener.Manager, values map[string]any) error {
+// registerOperator builds the operator, loads its image, and registers it in the garden. gardenlet then installs it, or updates it. It returns the
+// image vector with the images of etcd.
+func (s *Seed) registerOperator(ctx context.Context, manager gardener.Manager, operator Operator) (string, error) {
+	tag, path, err := s.PrepareOperator(ctx, operator)
+	if err != nil {
+		return "", err
+	}
+
+	values, err := readSettings(path)
+	if err != nil {
+		return "", err
+	}
+
+	values["image"] = map[string]any{"ref": image.OperatorRepository + ":" + tag} // as in a ControllerDeployment of Gardener
+	vector, _ := values["imageVectorOverwrite"].(string)                          // writeValues sets it
+
+	return vector, manager.RegisterOperator(ctx, s.sourceOf(operator), values)
+}
+
+// deployToSeed registers the operator in the garden. The garden and its seed must run.
+func (s *Seed) deployToSeed(ctx context.Context, operator Operator) error {
+	garden, err := newSeed(s.Layout.Of(layout.Garden), s.Out)
+	if err != nil {
+		return err
+	}
+
+	for _, cluster := range []*Seed{s, garden} {
+		if _, err := os.Stat(cluster.Layout.Owner()); err != nil {
+			return fmt.Errorf("the %s cluster does not run; start it with `make gardener-up`", cluster.Layout.Name())
+		}
+	}
+
+	unlock, err := garden.Lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+
+	manager, err := s.gardener(ctx, garden)
+	if err != nil {
+		return err
+	}
+
+	_, err = s.registerOperator(ctx, manager, operator)
+
+	return err
+}
+
+// startGarden starts the control plane of Gardener.
+func (s *Seed) startGarden(ctx context.Context, manager gardener.Manager) error {
 	if err := s.prepare(ctx); err != nil {
 		return err
 	}
@@ -173,7 +214,7 @@ func (s *Seed) startGarden(ctx context.Context, manager gardener.Manager, values
 		return err
 	}
 
-	return manager.EnsureGarden(ctx, values)
+	return manager.EnsureGarden(ctx)
 }
 
 // startSeed installs gardenlet and waits until the Seed is complete.
