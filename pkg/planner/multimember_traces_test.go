@@ -102,6 +102,27 @@ var _ = Describe("Traces of multiple members", func() {
 		s.expectDone()
 	})
 
+	It("pauses a scale-in to one while the member that stays joins again, and replaces its pod if its etcd formed a separate cluster", func() {
+		s := created(3)
+		s.inject("a scale-in to one is recorded, and the data of main-0 is corrupted", func() {
+			s.Etcd.Spec.Replicas, s.Objects.State.ScaleIn = 1, &state.ScaleIn{To: 1, Since: s.Now()}
+			s.CorruptVolume(0)
+			s.DeletePod(0)
+		})
+		for range 40 {
+			if joining := s.Member(0); joining != nil && joining.Learner && !joining.Started {
+				break
+			}
+			s.runFor(1)
+		}
+		s.inject("the etcd of main-1 is killed after the sidecar of main-0 added its learner", func() {
+			s.StopEtcd(1)
+			s.Leader = 0
+		})
+		s.run()
+		s.expectDone()
+	})
+
 	It("replaces the pod of a learner that formed a separate cluster, because the first member restarted while the learner joined", func() {
 		s := created(1, withStore)
 		s.inject("spec.replicas becomes 3", func() { s.Etcd.Spec.Replicas = 3 })

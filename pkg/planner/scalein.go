@@ -85,14 +85,15 @@ func isSingle(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) bool {
 
 // withoutLeaving returns the view without the members that leave. The quorum counts those that are not removed yet. A member that was removed
 // may respond, also as a member of another cluster. Without a quorum, the members that leave have to recover as the others. The view then lacks only
-// those that were removed, and the second result is true. The same applies while members have different data: the members that leave may be a part
-// of the quorum that decides which data is correct.
+// those that were removed, and the second result is true. The same applies if no member that stays is healthy: its sidecar joins through the client
+// Service, which would select none of the others. It also applies while members have different data: the members that leave may be a part of the
+// quorum that decides which data is correct.
 func (v view) withoutLeaving() (view, bool) {
 	scaleIn := v.o.State.ScaleIn
 	if scaleIn == nil || len(v.members) <= int(scaleIn.To) {
 		return v, false
 	}
-	if !v.isQuorate() {
+	if !v.isQuorate() || !slices.ContainsFunc(v.members[:scaleIn.To], etcdcluster.Member.IsHealthy) {
 		v.members = slices.DeleteFunc(v.members, func(m etcdcluster.Member) bool { return isRemoved(v.o, m) })
 
 		return v, true
