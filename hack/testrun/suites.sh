@@ -115,7 +115,7 @@ gardener() {
 	start_gardener || return
 	ginkgo --procs=1 --timeout=2h '--label-filter=!last' ./test/gardener
 	ginkgo --procs=1 --timeout=1h --label-filter=last ./test/gardener
-	seed shoots down || failed "seed shoots down" # gardenlet registers its Seed only once
+	seed shoots down || failed "seed shoots down" # the last tests have deleted the Seed
 }
 
 long_runs="other random seeds, all scenarios with each version of etcd, and long repetitions on the local seed; on request only"

@@ -16,12 +16,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// The last test, because no other test can run without the Seed.
-var _ = Describe("The deletion of a Seed", Label("last"), func() {
-	It("removes etcd-druid and the operator, which has taken over", func(ctx SpecContext) {
+// The last tests, because no other test can run without the Seed.
+var _ = Describe("The deletion of a Seed", Label("last"), Ordered, func() {
+	BeforeAll(func(ctx SpecContext) {
 		newShoot("local").delete(ctx) // of make gardener-up
-		setMode(ctx, "TakeOver")
-		expectActive(ctx, false)
+	})
+
+	DescribeTable("removes etcd-druid and the operator", func(ctx SpecContext, mode string, druid bool) {
+		setMode(ctx, mode)
+		ensureSeed(ctx)
+		expectInstalled(ctx, operatorName)
+		expectActive(ctx, druid)
 
 		object := &gardencorev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: seedName}}
 		Expect(garden.Delete(ctx, object)).To(Succeed())
@@ -42,5 +47,9 @@ var _ = Describe("The deletion of a Seed", Label("last"), func() {
 		for _, namespace := range namespaces.Items {
 			Expect(namespace.Name).NotTo(HavePrefix("extension-"))
 		}
-	})
+	},
+		Entry("that took over", "TakeOver", false),
+		Entry("that was registered in the mode StandBy", "StandBy", true),
+		Entry("that handed back", "GiveBack", true),
+	)
 })

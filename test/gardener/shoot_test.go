@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"strings"
 	"sync"
 	"time"
 
@@ -25,7 +26,6 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -43,8 +43,8 @@ type testShoot struct {
 	key client.ObjectKey
 	// namespace is the namespace of its control plane in the seed.
 	namespace string
-	// pods are the UIDs of the pods of its Etcds after the last step.
-	pods map[string]types.UID
+	// pods are the pods of its Etcds after the last step, each with its UID and the restarts of its containers.
+	pods map[string]string
 
 	lock sync.Mutex
 	// written are the names of the ConfigMaps whose creation kube-apiserver has acknowledged.
@@ -80,8 +80,8 @@ func (s *testShoot) waitUntilReconciled(ctx context.Context) {
 	}).WithContext(ctx).WithTimeout(reconcileTimeout).Should(Succeed())
 }
 
-// expectEtcdsReady expects that both Etcds are Ready, with the conditions that gardenlet's care evaluates, and returns the UIDs of their pods.
-func (s *testShoot) expectEtcdsReady(ctx context.Context) map[string]types.UID {
+// expectEtcdsReady expects that both Etcds are Ready, with the conditions that gardenlet's care evaluates, and returns their pods.
+func (s *testShoot) expectEtcdsReady(ctx context.Context) map[string]string {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
 		etcds := &upstreamv1alpha1.EtcdList{}
@@ -93,7 +93,7 @@ func (s *testShoot) expectEtcdsReady(ctx context.Context) map[string]types.UID {
 			g.Expect(len(etcd.Status.Conditions)).To(BeNumerically(">", 10), etcd.Name)
 			for _, c := range etcd.Status.Conditions {
 				expected := upstreamv1alpha1.ConditionTrue
-				if c.Type == "ClusterIDMismatch" {
+				if c.Type == "ClusterIDMismatch" || c.Type == "Progressing" { // the latter exists in an earlier version only
 					expected = upstreamv1alpha1.ConditionFalse
 				}
 				g.Expect(c.Status).To(Equal(expected), "%s: %s is %s: %s", etcd.Name, c.Type, c.Reason, c.Message)
@@ -104,18 +104,24 @@ func (s *testShoot) expectEtcdsReady(ctx context.Context) map[string]types.UID {
 	return s.etcdPods(ctx)
 }
 
-func (s *testShoot) etcdPods(ctx context.Context) map[string]types.UID {
+// etcdPods returns the UID of each pod of an Etcd, with the restarts of its containers.
+func (s *testShoot) etcdPods(ctx context.Context) map[string]string {
 	GinkgoHelper()
 
 	pods := &corev1.PodList{}
 	Expect(seed.List(ctx, pods, client.InNamespace(s.namespace), client.MatchingLabels{"app.kubernetes.io/component": "etcd-statefulset"})).To(Succeed())
 
-	uids := map[string]types.UID{}
+	found := map[string]string{}
 	for _, pod := range pods.Items {
-		uids[pod.Name] = pod.UID
+		restarts := int32(0)
+		for _, container := range pod.Status.ContainerStatuses {
+			restarts += container.RestartCount
+		}
+
+		found[pod.Name] = fmt.Sprintf("%s with %d restarts", pod.UID, restarts)
 	}
 
-	return uids
+	return found
 }
 
 // expectPods expects that the step has replaced the pods of all Etcds, or none.
@@ -126,11 +132,12 @@ func (s *testShoot) expectPods(ctx context.Context, replaced bool) {
 	s.pods = now
 	Expect(maps.Keys(now)).To(ConsistOf("etcd-main-0", "etcd-events-0"))
 
-	for name, uid := range before {
+	for name, pod := range before {
 		if replaced {
-			Expect(now[name]).NotTo(Equal(uid), "%s was not replaced", name)
+			uid, _, _ := strings.Cut(pod, " ")
+			Expect(now[name]).NotTo(HavePrefix(uid), "%s was not replaced", name)
 		} else {
-			Expect(now[name]).To(Equal(uid), "%s was replaced", name)
+			Expect(now[name]).To(Equal(pod), "%s was replaced, or one of its containers restarted", name)
 		}
 	}
 }
@@ -168,6 +175,22 @@ func (s *testShoot) client(ctx context.Context) (client.Client, error) {
 	config.Host, config.ServerName, config.Timeout = "https://"+service.Spec.ClusterIP, "kube-apiserver", 5*time.Second
 
 	return client.New(config, client.Options{})
+}
+
+// startWriter starts a client that writes to the Shoot until the end of the test.
+func (s *testShoot) startWriter() {
+	GinkgoHelper()
+
+	writer, stop := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.write(writer)
+	}()
+	DeferCleanup(func() {
+		stop()
+		<-done
+	})
 }
 
 // write creates ConfigMaps in the Shoot until the context ends. It records those that kube-apiserver has acknowledged. After an error, it connects again.
@@ -261,17 +284,7 @@ var _ = Describe("The life of a Shoot", Ordered, func() {
 
 	BeforeAll(func() {
 		DeferCleanup(shoot.delete)
-
-		writer, stop := context.WithCancel(context.Background())
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			shoot.write(writer)
-		}()
-		DeferCleanup(func() {
-			stop()
-			<-done
-		})
+		shoot.startWriter()
 	})
 
 	It("creates the Etcds within the time limits of gardenlet", func(ctx SpecContext) {
