@@ -139,6 +139,7 @@ func (g *Guard) check(ctx context.Context) error {
 		if !apierrors.IsNotFound(err) {
 			return fmt.Errorf("reading Deployment %s: %w", EtcdDruidKey, err)
 		}
+		g.setInPlace(nil)
 		g.setReason(ctx, nil, "")
 
 		return nil

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"maps"
 
+	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	gardenerutils "github.com/gardener/gardener/pkg/utils/gardener"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -18,10 +20,10 @@ import (
 // and of the virtual garden. The chart sets the labels on its pods. gardenlet and gardener-operator set only one of them on the pods of etcd-druid.
 func NetworkLabels() map[string]string {
 	labels := map[string]string{}
-	for _, namespace := range []string{"all-shoots-", "garden-virtual-garden-"} {
-		for _, etcd := range []string{"etcd-main", "etcd-events"} {
-			for _, port := range []string{"2379", "8080"} {
-				labels["networking.resources.gardener.cloud/to-"+namespace+etcd+"-client-tcp-"+port] = "allowed"
+	for _, etcds := range []string{v1beta1constants.LabelNetworkPolicyShootNamespaceAlias, "garden-virtual-garden"} {
+		for _, role := range []string{"main", "events"} {
+			for _, port := range []int32{2379, 8080} {
+				labels[gardenerutils.NetworkPolicyLabel(etcds+"-etcd-"+role+"-client", port)] = v1beta1constants.LabelNetworkPolicyAllowed
 			}
 		}
 	}
