@@ -78,7 +78,7 @@ test-e2e: ## Run all end-to-end tests on the local seed, or on the cluster of KU
 	@$(TEST) e2e
 
 .PHONY: test-gardener
-test-gardener: ## Run the tests with Gardener's own programs, in about half an hour on two cores; other clusters of this machine must be down
+test-gardener: ## Run the tests with Gardener's own programs; other clusters of this machine must be down
 	@$(TEST) gardener
 
 .PHONY: test-long

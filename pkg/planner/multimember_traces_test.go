@@ -5,6 +5,7 @@
 package planner_test
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -30,6 +31,20 @@ var _ = Describe("Traces of multiple members", func() {
 		s.resetTrace()
 
 		return s
+	}
+
+	// separate kills etcd of a voting member as soon as the sidecar of another member has added its learner. The etcd of the latter then forms a separate
+	// cluster.
+	separate := func(s *scenario, learner, killed int) {
+		GinkgoHelper()
+		s.runUntil(func() bool {
+			joining := s.Member(learner)
+			return joining != nil && joining.Learner && !joining.Started
+		})
+		s.inject(fmt.Sprintf("the etcd of main-%d is killed after the sidecar of main-%d added its learner", killed, learner), func() {
+			s.StopEtcd(killed)
+			s.Leader = 0
+		})
 	}
 
 	It("creates three members, one voter first and then learners one at a time", func() {
@@ -109,16 +124,7 @@ var _ = Describe("Traces of multiple members", func() {
 			s.CorruptVolume(0)
 			s.DeletePod(0)
 		})
-		for range 40 {
-			if joining := s.Member(0); joining != nil && joining.Learner && !joining.Started {
-				break
-			}
-			s.runFor(1)
-		}
-		s.inject("the etcd of main-1 is killed after the sidecar of main-0 added its learner", func() {
-			s.StopEtcd(1)
-			s.Leader = 0
-		})
+		separate(s, 0, 1)
 		s.run()
 		s.expectDone()
 	})
@@ -126,16 +132,7 @@ var _ = Describe("Traces of multiple members", func() {
 	It("replaces the pod of a learner that formed a separate cluster, because the first member restarted while the learner joined", func() {
 		s := created(1, withStore)
 		s.inject("spec.replicas becomes 3", func() { s.Etcd.Spec.Replicas = 3 })
-		for range 40 {
-			if len(s.Members) == 2 && !s.Members[1].Started {
-				break
-			}
-			s.runFor(1)
-		}
-		s.inject("the etcd of main-0 is killed after the sidecar of main-1 added its learner", func() {
-			s.StopEtcd(0)
-			s.Leader = 0
-		})
+		separate(s, 1, 0)
 		s.run()
 		s.expectDone()
 		s.expectGolden("one-to-three-with-separate-learner")

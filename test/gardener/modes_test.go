@@ -210,7 +210,7 @@ var _ = Describe("The operator under a gardenlet that reconciles its seed each m
 		expectSeed(ctx, false)
 	})
 
-	It("is on standby when it is installed beside an active etcd-druid", func(ctx SpecContext) {
+	It("is on standby when it is installed next to an active etcd-druid", func(ctx SpecContext) {
 		since := time.Now().Truncate(time.Second) // the precision of the time
 		setMode(ctx, "StandBy")
 		register(ctx, operatorName, "")
