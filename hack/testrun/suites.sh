@@ -41,10 +41,10 @@ modules() {
 	go_test test/rules -count=1 ./...
 }
 
-random_runs="simulations and API objects with random seeds, which the output contains"
+random_runs="simulations and API objects with random seeds, which the output contains, and exhaustive exploration"
 random() {
 	local format=standard-verbose # also prints the output of passed tests
-	SIMULATIONS=${SIMULATIONS:-400} go_test . -count=1 -timeout=2h ./pkg/planner
+	SIMULATIONS=${SIMULATIONS:-400} EXPLORED_FAULTS=${EXPLORED_FAULTS:-2} go_test . -count=1 -timeout=6h ./pkg/planner -ginkgo.timeout=6h
 	API_SEED=random go_test . -count=1 ./test/apis/v1alpha1
 	find_assets || return
 	SPECS=${SPECS:-2000} SPECS_SEED=${SPECS_SEED:-random} go_test . -count=1 -timeout=1h ./test/integration/applicable
@@ -120,7 +120,7 @@ gardener() {
 
 long_runs="other random seeds, all scenarios with each version of etcd, and long repetitions on the local seed; on request only"
 long() {
-	SIMULATIONS=$long_simulations random
+	SIMULATIONS=$long_simulations EXPLORED_FAULTS=${EXPLORED_FAULTS:-3} random
 	local format=standard-verbose
 	find_assets && for ((i = 0; i < long_crash_rounds; i++)); do
 		KILLS=all CRASH_SEED=random go_test . -count=1 -timeout=20m ./test/integration/clusters

@@ -26,8 +26,8 @@ func (s *scenario) checkRecoveryBegins(p plan.Plan) {
 	case isChosen:
 	case policy == druidv1alpha1.RecoveryPolicyAsk || policy == druidv1alpha1.RecoveryPolicyAutoIfNoLoss && !p.Recovery.ProofRequired:
 		s.violated("a recovery begins, and no user has chosen it")
-	case s.Now().Sub(p.Recovery.LostAt) < s.operator.Config.RecoveryDwellTime:
-		s.violated("a recovery begins %s after the loss", s.Now().Sub(p.Recovery.LostAt))
+	case s.operator.Now().Sub(s.operator.Start) < s.operator.Config.RecoveryDwellTime, s.operator.Now().Sub(p.Recovery.LostAt) < s.operator.Config.RecoveryDwellTime:
+		s.violated("a recovery begins %s after the loss, and %s after the start of the operator", s.operator.Now().Sub(p.Recovery.LostAt), s.operator.Now().Sub(s.operator.Start))
 	}
 }
 

@@ -95,11 +95,12 @@ func (s *scenario) expectRolledOut() {
 }
 
 // checkSizes checks that no pod that was rendered with size 1 and a store runs next to another member. A learner counts, since it is promoted
-// soon. Without a store there is nothing that the sidecar could restore.
+// soon. If no member has its data, there is no other cluster. Without a store there is nothing that the sidecar could restore.
 func (s *scenario) checkSizes() {
+	hasData := slices.ContainsFunc(s.Members, func(member *simulator.Member) bool { return s.IsExisting(member) || s.volumeOf(member) != nil })
 	for _, pod := range s.Objects.Pods {
 		process := s.Process(pod.UID)
-		if process.ClusterSize != 1 || !process.HasStore || pod.Deleting || pod.Node == "" || len(s.Members) < 2 || s.invariants.reported[pod.UID] {
+		if process.ClusterSize != 1 || !process.HasStore || pod.Deleting || pod.Node == "" || len(s.Members) < 2 || !hasData || s.invariants.reported[pod.UID] {
 			continue
 		}
 		if surge := s.Objects.State.Surge; surge.IsActive() && pod.UID == surge.Pod {

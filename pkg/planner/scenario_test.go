@@ -46,6 +46,8 @@ type scenario struct {
 	repairs int
 	// image of the container etcd with which the operator renders a generation that it accepts from now on.
 	image string
+	// isKilled is true while the operator does not run.
+	isKilled bool
 	// idleTicks is the number of ticks without a change after which run ends.
 	idleTicks int
 

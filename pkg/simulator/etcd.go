@@ -177,7 +177,8 @@ func (c *Cluster) transferLeadership(id uint64) error {
 // promote makes a learner that has caught up a voting member.
 func (c *Cluster) promote(id uint64) error {
 	for _, member := range c.Members {
-		if member.ID == id && member.Learner && member.CaughtUp >= c.CatchUpTicks && c.RunningMember(member.Ordinal) != nil && c.Leader != 0 {
+		isInSync := member.CaughtUp*10 >= c.CatchUpTicks*9 // as in etcd
+		if member.ID == id && member.Learner && isInSync && c.RunningMember(member.Ordinal) != nil && c.Leader != 0 {
 			member.Learner, c.volume(member.Ordinal).Data = false, c.Data
 
 			return nil

@@ -48,6 +48,8 @@ type Operator struct {
 	// OnRotation is called before a stage of a CA rotation begins. Nil: nothing is called.
 	OnRotation func(stage state.RotationStage)
 
+	// ClockOffset is by how much the clock of the operator is ahead of that of the API server. Negative: it is behind.
+	ClockOffset time.Duration
 	// WithoutCare is true if the care controller records no evidence and compares no data, for example because its reconciliations take long.
 	WithoutCare bool
 
@@ -81,7 +83,7 @@ func NewOperator(c *Cluster, config target.Config) *Operator {
 func (o *Operator) Reconcile() engine.Result {
 	o.Cluster.updateStrategy = o.Config.UpdateStrategy
 	if !o.WithoutCare {
-		evidence.ChangeAfter(o.Cluster.Etcd, o.Cluster.observeMembers(), o.Cluster.Now()).Apply(&o.Cluster.Objects.State)
+		evidence.ChangeAfter(o.Cluster.Etcd, o.Cluster.observeMembers(), o.Now()).Apply(&o.Cluster.Objects.State)
 	}
 	o.Cluster.reportSpace()
 	if !o.WithoutCare {
@@ -95,7 +97,7 @@ func (o *Operator) Reconcile() engine.Result {
 	stored.Status.Conditions = slices.DeleteFunc(stored.Status.Conditions, func(condition druidv1alpha1.Condition) bool {
 		return condition.Type == druidv1alpha1.ConditionTypeReady || condition.Type == druidv1alpha1.ConditionTypeAllMembersReady // of the real cluster
 	})
-	result := engine.Engine{Observer: o, Executor: o, Render: render, Config: o.Config, Clock: clusterClock{o.Cluster}, Start: o.Start}.Reconcile(context.Background(), stored)
+	result := engine.Engine{Observer: o, Executor: o, Render: render, Config: o.Config, Clock: operatorClock{o}, Start: o.Start}.Reconcile(context.Background(), stored)
 	if result.EndsVerification {
 		o.Cluster.Objects.RestoreVerification.Recorded = true
 	}
@@ -105,7 +107,7 @@ func (o *Operator) Reconcile() engine.Result {
 	if engine.IsInterrupted(result.Err) {
 		return result
 	}
-	etcd.Status.BootstrapWithExistingCluster = result.JoinedCluster(etcd.Status, o.Cluster.Now())
+	etcd.Status.BootstrapWithExistingCluster = result.JoinedCluster(etcd.Status, o.Now())
 	o.Cluster.recordJoin()
 	if result.Newest != nil && result.Newest.Applied {
 		helper.RemoveOperationAnnotations(etcd)
@@ -168,7 +170,7 @@ func (o *Operator) Certificates(_ context.Context, run *engine.Run) (secrets.Nam
 // Complete implements engine.Executor.
 func (o *Operator) Complete(_ context.Context, run *engine.Run) error {
 	rotation := run.Target.Rotation
-	if next := secrets.AdvanceRotation(rotation, o.Cluster.Now()); run.Target.TLS.AnyManaged() && next != rotation {
+	if next := secrets.AdvanceRotation(rotation, o.Now()); run.Target.TLS.AnyManaged() && next != rotation {
 		return o.setRotation(next)
 	}
 
@@ -219,7 +221,7 @@ func (o *Operator) secretNames(t *target.Target) secrets.Names {
 // isRenewed is true for a certificate that the operator has to renew. CAs are rotated instead.
 func (o *Operator) isRenewed(name string) bool {
 	for _, issued := range o.Cluster.Objects.Issued {
-		if issued.Name == name && !issued.NotAfter.IsZero() && !o.Cluster.Now().Before(secrets.RenewAt(issued.NotBefore, issued.NotAfter)) {
+		if issued.Name == name && !issued.NotAfter.IsZero() && !o.Now().Before(secrets.RenewAt(issued.NotBefore, issued.NotAfter)) {
 			configs := secrets.ConfigNamesFor(o.Cluster.Etcd.Name)
 
 			return issued.ConfigName != configs.ClientCA && issued.ConfigName != configs.PeerCA
@@ -321,7 +323,7 @@ func (o *Operator) resolveForVerification(run *engine.Run, step plan.Step) error
 		return nil
 	}
 
-	return run.Target.ResolveStore(run.Observation, o.Config, o.Cluster.Now())
+	return run.Target.ResolveStore(run.Observation, o.Config, o.Now())
 }
 
 // ManifestOf returns what the simulation needs of a rendering. The revision is a checksum of the pod template.
@@ -349,11 +351,14 @@ func ManifestOf(t *target.Target, rendered engine.Rendered) Manifest {
 	return manifest
 }
 
-// clusterClock is the time of a simulated cluster.
-type clusterClock struct{ cluster *Cluster }
+// Now returns the time of the operator.
+func (o *Operator) Now() time.Time { return o.Cluster.Now().Add(o.ClockOffset) }
+
+// operatorClock is the clock of an operator.
+type operatorClock struct{ operator *Operator }
 
 // Now implements clock.PassiveClock.
-func (c clusterClock) Now() time.Time { return c.cluster.Now() }
+func (c operatorClock) Now() time.Time { return c.operator.Now() }
 
 // Since implements clock.PassiveClock.
-func (c clusterClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
+func (c operatorClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
