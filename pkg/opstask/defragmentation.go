@@ -79,22 +79,15 @@ func gainsLittle(m *etcdcluster.Member) bool {
 	return inUse > 0 && size-inUse < size/reclaimablePart
 }
 
-// DefragmentationPrecondition returns the change of members that a defragmentation waits for. The change would also wait for the defragmentation. Nil: none
-// is in progress.
+// DefragmentationPrecondition returns the procedure that a defragmentation waits for. The procedure would also wait for the defragmentation. Nil: none is
+// in progress.
 func DefragmentationPrecondition(recorded state.State) *Problem {
-	change := ""
-	switch {
-	case recorded.Surge.IsActive():
-		change = "the surge to be complete: with two voting members, none may be interrupted"
-	case recorded.Migration.IsActive():
-		change = "the volume migration to be complete"
-	case recorded.ScaleIn != nil:
-		change = fmt.Sprintf("the scale-in to %d members to be complete", recorded.ScaleIn.To)
-	default:
+	procedure := recorded.Procedure()
+	if procedure == "" {
 		return nil
 	}
 
-	return &Problem{Code: druidv1alpha1.ErrorCodeEtcdNotReady, Message: "Waiting for " + change}
+	return &Problem{Code: druidv1alpha1.ErrorCodeEtcdNotReady, Message: "Waiting for " + procedure + " to be complete"}
 }
 
 // DefragmentationOf returns the name of the task that currently defragments the members of the Etcd. tasks are all tasks of the

@@ -136,19 +136,22 @@ var _ = Describe("Defragmentation", func() {
 		}, ""),
 	)
 
-	DescribeTable("should wait for the end of a change of members",
+	DescribeTable("should wait for the end of a procedure",
 		func(recorded state.State, waits string) {
 			unmet := opstask.DefragmentationPrecondition(recorded)
 			if waits == "" {
 				Expect(unmet).To(BeNil())
 			} else {
-				Expect(unmet).To(HaveField("Message", "Waiting for "+waits))
+				Expect(unmet).To(HaveField("Message", "Waiting for "+waits+" to be complete"))
 			}
 		},
-		Entry("a surge", state.State{Surge: &state.Surge{Phase: state.SurgeReplace}}, "the surge to be complete: with two voting members, none may be interrupted"),
-		Entry("a volume migration", state.State{Migration: &state.Migration{Phase: state.MigrationReplace}}, "the volume migration to be complete"),
-		Entry("a scale-in", state.State{ScaleIn: &state.ScaleIn{To: 3}}, "the scale-in to 3 members to be complete"),
-		Entry("none", state.State{Surge: &state.Surge{Phase: state.SurgeComplete}, Migration: &state.Migration{Phase: state.MigrationRequested}}, ""),
+		Entry("a surge", state.State{Surge: &state.Surge{Phase: state.SurgeReplace}}, "the surge with two voting members"),
+		Entry("a volume migration", state.State{Migration: &state.Migration{Phase: state.MigrationReplace}}, "the volume migration"),
+		Entry("a scale-in", state.State{ScaleIn: &state.ScaleIn{To: 3}}, "the scale-in to 3 members"),
+		Entry("a restore", state.State{Restore: state.RestoreJoin}, "the restore from the backup store"),
+		Entry("a removal of joined members", state.State{Existing: &state.Existing{Voters: 2}}, "the removal of the members of the joined cluster"),
+		Entry("a replacement of different data", state.State{Inconsistency: &state.Inconsistency{}}, "the replacement of members with different data"),
+		Entry("none", state.State{Surge: &state.Surge{Phase: state.SurgeComplete}, Migration: &state.Migration{Phase: state.MigrationRequested}, Existing: &state.Existing{}}, ""),
 	)
 
 	It("should keep a single member from being replaced", func() {

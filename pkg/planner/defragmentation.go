@@ -15,7 +15,6 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/schedule"
-	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 // This file decides when the operator defragments members although no database is full. A member does not respond during its defragmentation. The
@@ -112,7 +111,7 @@ func mayDefragment(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) bool {
 	switch {
 	case o.State.Accepted == nil, !helper.ManagesPods(etcd), helper.IsHibernated(etcd), helper.IsSuspended(etcd):
 		return false
-	case o.State.Surge.IsActive(), o.State.Migration.IsActive(), o.State.ScaleIn != nil, o.State.Space.IsActive(), o.State.Restore != state.RestoreNone:
+	case o.State.Procedure() != "", o.State.Space.IsActive():
 		return false
 	case len(o.Etcd.AlarmsOf(etcdcluster.AlarmCorrupt)) > 0, len(o.Etcd.AlarmsOf(etcdcluster.AlarmNoSpace)) > 0, o.Defragmentation != "":
 		return false

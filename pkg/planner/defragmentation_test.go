@@ -148,6 +148,7 @@ var _ = Describe("A planned defragmentation", func() {
 		Entry("while a surge is in progress", all(fragmented, func(w *input) { w.o.State.Surge = &state.Surge{Phase: state.SurgeJoin} })),
 		Entry("while volumes are replaced", all(fragmented, func(w *input) { w.o.State.Migration = &state.Migration{Phase: state.MigrationReplace} })),
 		Entry("while members are removed", all(fragmented, func(w *input) { w.o.State.ScaleIn = &state.ScaleIn{} })),
+		Entry("while members with different data are replaced", all(fragmented, func(w *input) { w.o.State.Inconsistency = &state.Inconsistency{} })),
 		Entry("while a full database gets space", all(fragmented, func(w *input) { w.o.State.Space = &state.Space{Since: w.now} })),
 		Entry("while the cluster is restored", all(fragmented, func(w *input) { w.o.State.Restore = state.RestoreJoin })),
 		Entry("while a task defragments the members", all(fragmented, func(w *input) { w.o.Defragmentation = "task" })),

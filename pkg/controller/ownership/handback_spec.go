@@ -166,10 +166,10 @@ func CheckReconciled(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) error 
 		return fmt.Errorf("its CAs are being rotated (%s)", secrets.DescribeRotation(rotation))
 	case !o.ManagedResource.IsApplied():
 		return errors.New("its ManagedResource is not applied")
-	case membersChange(o.State) != "":
-		return errors.New(membersChange(o.State))
 	case o.State.Inconsistency != nil:
 		return errors.New("its members have different data: see its condition DataConsistent")
+	case o.State.Procedure() != "":
+		return fmt.Errorf("%s is not complete", o.State.Procedure())
 	case evidence.IsRolledBack(etcd, o):
 		return errors.New("it has returned a lower revision than before: see its condition RevisionConfirmed")
 	case o.State.Space.IsActive():
@@ -178,24 +178,6 @@ func CheckReconciled(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) error 
 		return errors.New("its members are not all updated")
 	default:
 		return nil
-	}
-}
-
-// membersChange returns the change of members that is not complete, as a sentence. Empty: none is under way.
-func membersChange(s state.State) string {
-	switch {
-	case s.Existing != nil && s.Existing.Voters > 0:
-		return "the removal of the members of the joined cluster is not complete"
-	case s.Restore != state.RestoreNone:
-		return "its restore or its recovery from a lost quorum is not complete"
-	case s.Migration != nil:
-		return "the volumes of its members are being replaced"
-	case s.ScaleIn != nil:
-		return fmt.Sprintf("its scale-in to %d members is not complete", s.ScaleIn.To)
-	case s.Surge.IsActive():
-		return "its only member is being replaced through a temporary second member"
-	default:
-		return ""
 	}
 }
 

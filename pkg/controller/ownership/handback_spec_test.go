@@ -159,7 +159,7 @@ var _ = Describe("CheckSettled", func() {
 		}),
 		Entry("a rolling update", "updated", func() { etcd.Status.Conditions[0].Status = "False" }),
 		Entry("manifests that are not applied", "applied", func() { o.ManagedResource.Applied.Status = "False" }),
-		Entry("the recovery of a hibernated cluster", "its recovery from a lost quorum is not complete", func() {
+		Entry("the recovery of a hibernated cluster", "the recovery from a lost quorum is not complete", func() {
 			etcd.Spec.Replicas, o.State.Restore = 0, state.RestoreRecover
 		}),
 		Entry("different data", "its members have different data", func() { o.State.Inconsistency = &state.Inconsistency{} }),
