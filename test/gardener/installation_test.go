@@ -143,7 +143,7 @@ func restore(ctx context.Context) {
 		Expect(seed.Update(ctx, deployment)).To(Succeed())
 		waitForGardenlet(ctx)
 		Eventually(etcdDruidImage).WithContext(ctx).WithTimeout(modeTimeout).ShouldNot(HavePrefix(localImages))
-		waitForReconciliations(ctx)
+		reconcileSeed(ctx)
 
 		setMode(ctx, "TakeOver")
 		expectActive(ctx, false)
