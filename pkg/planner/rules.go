@@ -22,6 +22,7 @@ import (
 //
 // The plan contains what to render. Call Gate with the rendering before the step is executed.
 func For(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) plan.Plan {
+	o.State = o.State.BeforeNow(now)
 	p := keepRecovery(etcd, o, recordReplacement(etcd, o, holdDiscard(etcd, o, decide(etcd, o, now)), now), now)
 	if p.EtcdVersion == "" {
 		p.EtcdVersion = renderedVersion(etcd, o)

@@ -146,6 +146,20 @@ var _ = Describe("The record on the ManagedResource", func() {
 		Expect(state.Update(nil, func(s *state.State) { s.HandBack = 5 })).To(HaveLen(1))
 	})
 
+	It("has no times after now in procedures, and keeps small differences between two clocks", func() {
+		soon, later := at.Add(30*time.Second), at.Add(20*time.Minute)
+		recorded := state.State{
+			ScaleIn: &state.ScaleIn{Since: soon, ReadyAt: later}, Surge: &state.Surge{Since: later, ReadyAt: at.Add(-time.Hour)},
+			Migration: &state.Migration{Since: later, ReadyAt: later}, Space: &state.Space{RetryAt: later},
+		}
+		Expect(recorded.BeforeNow(at)).To(Equal(state.State{
+			ScaleIn: &state.ScaleIn{Since: soon, ReadyAt: at}, Surge: &state.Surge{Since: at, ReadyAt: at.Add(-time.Hour)},
+			Migration: &state.Migration{Since: at, ReadyAt: at}, Space: &state.Space{RetryAt: later},
+		}))
+		Expect(recorded.Surge.Since).To(Equal(later), "the record itself is not changed")
+		Expect(state.State{}.BeforeNow(at)).To(Equal(state.State{}))
+	})
+
 	DescribeTable("compares rotations", func(a, b *state.Rotation, expected bool) {
 		Expect(a.IsSame(b)).To(Equal(expected))
 	},
