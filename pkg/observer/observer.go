@@ -177,6 +177,8 @@ type reader struct {
 	queryExisting bool
 	// isInvalid is true where the spec is refused.
 	isInvalid bool
+	// hasRecord is true if the ManagedResource has the record.
+	hasRecord bool
 	// results are the responses of the members. Nil: they were not queried.
 	results []endpointResult
 

@@ -161,7 +161,7 @@ var _ = Describe("Observer", func() {
 			}}}
 		}
 
-		DescribeTable("of a cluster without a ManagedResource is that of its members, or else that of its image",
+		DescribeTable("of a cluster without a record is that of its members, or else that of its image",
 			func(image string, reported []string, expected string) {
 				objects = append(objects, statefulSet(image))
 				for i, version := range reported {
@@ -180,6 +180,13 @@ var _ = Describe("Observer", func() {
 			Entry("the image, to which the only responding member does not change yet", "example.com/etcd-wrapper:v0.7.0", []string{"3.4.34"}, "3.5"),
 			Entry("unknown", "example.com/own:v0", nil, ""),
 		)
+
+		It("is observed again if the record is lost", func() {
+			lost := recorded("")
+			lost.Annotations = nil
+			objects = append(objects, statefulSet("example.com/etcd-wrapper:v0.7.0"), lost)
+			Expect(newObserver().Observe(ctx, etcd, observer.Request{}).State.EtcdVersion).To(Equal("3.5"))
+		})
 
 		It("stays as it is recorded, whatever the members report", func() {
 			objects = append(objects, statefulSet("example.com/etcd-wrapper:v0.7.0"), recorded("3.4"))

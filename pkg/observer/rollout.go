@@ -56,6 +56,7 @@ func (r *reader) readManagedResource(ctx context.Context) {
 			return reference.GroupVersionKind().GroupKind() == appsv1.SchemeGroupVersion.WithKind("StatefulSet").GroupKind() &&
 				reference.Namespace == r.etcd.Namespace && reference.Name == helper.StatefulSetName(r.etcd)
 		})
+	r.hasRecord = object.Annotations[druidv1alpha1.ManagedResourceAnnotationState] != ""
 	recorded, err := state.Decode(object.Annotations)
 	if err != nil {
 		r.failed(etcdcluster.SectionManagedResource, fmt.Errorf("ManagedResource %s: %w", name, err))
@@ -66,7 +67,7 @@ func (r *reader) readManagedResource(ctx context.Context) {
 	}
 }
 
-// readInitialClusterToken reads the token of a cluster that runs without a ManagedResource from the configuration of etcd-druid. The operator
+// readInitialClusterToken reads the token of a cluster that runs without a record from the configuration of etcd-druid. The operator
 // records the token when it adopts the cluster.
 func (r *reader) readInitialClusterToken(ctx context.Context) {
 	if !r.isAdopting() {
@@ -88,12 +89,12 @@ func (r *reader) readInitialClusterToken(ctx context.Context) {
 	}
 }
 
-// isAdopting is true for a cluster that runs without a ManagedResource. The version of etcd of its members is not recorded.
+// isAdopting is true for a cluster that runs without a record: the operator has never rendered it, or the record is lost.
 func (r *reader) isAdopting() bool {
-	return !r.observation.ManagedResource.Exists && r.observation.StatefulSet.Exists
+	return !r.hasRecord && r.observation.StatefulSet.Exists
 }
 
-// readAdoptedVersion sets the version of etcd of a cluster that runs without a ManagedResource. It is the newest one of
+// readAdoptedVersion sets the version of etcd of a cluster that runs without a record. It is the newest one of
 // the versions that members report, and of the image of etcd-wrapper, to which the pods may be changing. The operator records it when it adopts the
 // cluster. Empty: none is known.
 func (r *reader) readAdoptedVersion() {
