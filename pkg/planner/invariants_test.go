@@ -400,6 +400,8 @@ func (s *scenario) checkPod(meta plan.Meta, isEviction bool) {
 			healthy += s.excludedUnhealthy()
 		}
 		switch {
+		case isHealthy && pod.Ready && s.Objects.Defragmentation != "":
+			s.violated("%s is replaced while an EtcdOpsTask defragments the members", pod.Name)
 		case isHealthy && all > 1 && !isEviction && s.IsEvictable(pod):
 			s.violated("%s is deleted although it is healthy", pod.Name)
 		case isHealthy && all > 1 && healthy < all:

@@ -207,6 +207,8 @@ type randomScenario struct {
 	differs bool
 	// changesCA is true if the CA for peers changes.
 	changesCA bool
+	// isInterrupted is true if something other than faults interrupts procedures, see interruptions_test.go.
+	isInterrupted bool
 }
 
 func newRandom(number int64) *randomScenario {
@@ -256,6 +258,8 @@ func (s *randomScenario) runRandom() {
 			node.Partitioned = node.Partitioned && node.OutOfService
 		}
 		s.RefuseEvictions(0)
+		s.startOperator(0)
+		s.Objects.Defragmentation = ""
 		s.KeysSize = 1 << 30
 		s.RemoveForeignData()
 		if s.correctData() == unknownData {
@@ -305,6 +309,10 @@ func (s *randomScenario) runRandom() {
 		s.idleTicks = 140 // longer than the pause after an aborted surge
 	}
 	s.runFor(600)
+	if left := s.Objects.ClaimFor(1); s.isInterrupted && s.Etcd.Spec.Replicas == 1 && left.Exists && s.Objects.PodFor(1) == nil { // the record of a surge was lost
+		s.inject("a user deletes "+left.Name+", for which the operator waits", func() { s.DeleteClaim(1) })
+		s.runFor(300)
+	}
 	if s.hasJoined() { // the join was not complete before
 		s.inject("the members of the joined cluster are removed from the spec", func() { s.Etcd.Spec.Etcd.BootstrapWithExistingCluster = nil })
 		s.runFor(300)
@@ -404,6 +412,9 @@ func (s *randomScenario) fault() {
 	}
 	if s.replacesVolumes {
 		faults = append(faults, s.imageChanges, s.imageChanges, s.storageClassChanges, s.storageClassChanges, s.volumeShrinks, s.evictionIsRequested, s.etcdIsKilled, s.etcdEnds)
+	}
+	if s.isInterrupted {
+		faults = append(faults, s.operatorStarts, s.operatorStarts, s.taskStarts, s.taskStarts, s.taskStarts, s.recordIsLost, s.fieldsArePruned)
 	}
 	what := ""
 	s.change(func() { what = faults[s.random.Intn(len(faults))]() })
