@@ -67,10 +67,10 @@ func (r *reader) readManagedResource(ctx context.Context) {
 	}
 }
 
-// readInitialClusterToken reads the token of a cluster that runs without a record from the configuration of etcd-druid. The operator
+// readInitialClusterToken reads the token of a cluster that runs without a ManagedResource from the configuration of etcd-druid. The operator
 // records the token when it adopts the cluster.
 func (r *reader) readInitialClusterToken(ctx context.Context) {
-	if !r.isAdopting() {
+	if r.observation.ManagedResource.Exists || !r.observation.StatefulSet.Exists {
 		return
 	}
 	configMap := &corev1.ConfigMap{}

@@ -258,7 +258,6 @@ func (s *randomScenario) runRandom() {
 			node.Partitioned = node.Partitioned && node.OutOfService
 		}
 		s.RefuseEvictions(0)
-		s.startOperator(0)
 		s.Objects.Defragmentation = ""
 		s.KeysSize = 1 << 30
 		s.RemoveForeignData()

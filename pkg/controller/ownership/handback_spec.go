@@ -168,8 +168,8 @@ func CheckReconciled(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) error 
 		return errors.New("its ManagedResource is not applied")
 	case o.State.Inconsistency != nil:
 		return errors.New("its members have different data: see its condition DataConsistent")
-	case o.State.Procedure() != "":
-		return fmt.Errorf("%s is not complete", o.State.Procedure())
+	case unfinished(o.State) != "":
+		return fmt.Errorf("%s is not complete", unfinished(o.State))
 	case evidence.IsRolledBack(etcd, o):
 		return errors.New("it has returned a lower revision than before: see its condition RevisionConfirmed")
 	case o.State.Space.IsActive():
@@ -179,6 +179,15 @@ func CheckReconciled(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) error 
 	default:
 		return nil
 	}
+}
+
+// unfinished describes the procedure that is in progress, or the volume migration that is requested. Empty: there is none.
+func unfinished(s state.State) string {
+	if s.Migration != nil {
+		return "the volume migration"
+	}
+
+	return s.Procedure()
 }
 
 // minValidity is the minimum remaining validity of a certificate at the hand-back, since it is not renewed afterwards. The

@@ -162,6 +162,10 @@ var _ = Describe("CheckSettled", func() {
 		Entry("the recovery of a hibernated cluster", "the recovery from a lost quorum is not complete", func() {
 			etcd.Spec.Replicas, o.State.Restore = 0, state.RestoreRecover
 		}),
+		Entry("a volume migration that has not begun", "the volume migration is not complete", func() {
+			o.State.Migration = &state.Migration{Phase: state.MigrationRequested}
+		}),
+		Entry("a scale-in", "the scale-in to 1 members is not complete", func() { o.State.ScaleIn = &state.ScaleIn{To: 1} }),
 		Entry("different data", "its members have different data", func() { o.State.Inconsistency = &state.Inconsistency{} }),
 		Entry("a rollback that no user has accepted", "lower revision", func() {
 			o.State.Evidence = &state.Evidence{HighestRevision: 60, RolledBack: &state.RolledBack{Revision: 10}}
