@@ -396,10 +396,13 @@ func (s *scenario) checkPod(meta plan.Meta, isEviction bool) {
 		member := s.RunningMember(pod.Ordinal)
 		isHealthy := member != nil && !member.Learner && s.IsConnected(member)
 		healthy, all := s.ownVoters()
+		scaleIn := s.Objects.State.ScaleIn
 		if pod.Excluded { // the other members with other data are replaced too
 			healthy += s.excludedUnhealthy()
 		}
 		switch {
+		case isHealthy && scaleIn != nil && !scaleIn.Since.IsZero() && pod.Ordinal >= int(scaleIn.To):
+			s.violated("%s is replaced, and its voting member does not start again without advertised URLs", pod.Name)
 		case isHealthy && pod.Ready && s.Objects.Defragmentation != "":
 			s.violated("%s is replaced while an EtcdOpsTask defragments the members", pod.Name)
 		case isHealthy && all > 1 && !isEviction && s.IsEvictable(pod):

@@ -97,7 +97,7 @@ var _ = Describe("Traces of multiple members", func() {
 		Entry("scale-in: the record is lost", int32(3), int32(1), "the record is lost", func(s *scenario) { s.Objects.State = state.State{} }),
 	)
 
-	It("replaces the pod of a member that leaves and is not ready, because the PodDisruptionBudget would allow no other eviction", func() {
+	It("keeps the pod of a member that leaves and is not ready, and replaces the others although the PodDisruptionBudget allows no eviction", func() {
 		s := created(3)
 		s.inject("spec.replicas becomes 5", func() { s.Etcd.Spec.Replicas = 5 })
 		s.runUntil(func() bool { _, voters := s.Voters(); return voters == 4 })

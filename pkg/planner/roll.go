@@ -77,13 +77,12 @@ func replaceOnlyMember(v view, p plan.Plan) (plan.Plan, bool) {
 }
 
 // nextToReplace is the healthy member that is replaced next. A member whose pod is not ready comes first, for example because its sidecar
-// does not start: otherwise all others would wait for it. This includes members that leave, because the PodDisruptionBudget counts their pods. A
+// does not start: otherwise all others would wait for it. No member that leaves is replaced: it would not start again without its advertised URLs. A
 // follower comes before the leader. Nil: no pod is outdated.
 func nextToReplace(v view) *etcdcluster.Member {
 	var leader *etcdcluster.Member
-	all := slices.Concat(v.members, v.leaving)
-	for i := range all {
-		switch member := &all[i]; {
+	for i := range v.members {
+		switch member := &v.members[i]; {
 		case !isRepairedByReplacing(*member, v.o.StatefulSet):
 		case member.Endpoint.IsLeader():
 			leader = member
@@ -169,11 +168,7 @@ func replaceHealthy(v view, p plan.Plan, m etcdcluster.Member) plan.Plan {
 
 		return p
 	}
-	others := v.members
-	if slices.ContainsFunc(v.leaving, func(leaving etcdcluster.Member) bool { return leaving.Ordinal == m.Ordinal }) {
-		others = slices.Concat(v.members, v.leaving)
-	}
-	for _, other := range others {
+	for _, other := range v.members {
 		if awaited := awaitedOf(v, other); awaited != "" && !isNoReasonToWait(v, other, m) {
 			p.Reason += ": not before all members have recovered"
 			p.WaitsFor = awaited
