@@ -41,10 +41,10 @@ modules() {
 	go_test test/rules -count=1 ./...
 }
 
-random_runs="simulations and API objects with random seeds, which the output contains, and exhaustive exploration"
+random_runs="20,000 simulations and API objects with random seeds, which the output contains, and exhaustive exploration"
 random() {
 	local format=standard-verbose # also prints the output of passed tests
-	SIMULATIONS=${SIMULATIONS:-400} EXPLORED_FAULTS=${EXPLORED_FAULTS:-2} go_test . -count=1 -timeout=6h ./pkg/planner -ginkgo.timeout=6h
+	SIMULATIONS=${SIMULATIONS:-2900} EXPLORED_FAULTS=${EXPLORED_FAULTS:-2} go_test . -count=1 -timeout=6h ./pkg/planner -ginkgo.timeout=6h
 	API_SEED=random go_test . -count=1 ./test/apis/v1alpha1
 	find_assets || return
 	SPECS=${SPECS:-2000} SPECS_SEED=${SPECS_SEED:-random} go_test . -count=1 -timeout=1h ./test/integration/applicable

@@ -5,6 +5,9 @@
 package planner_test
 
 import (
+	"fmt"
+	"time"
+
 	. "github.com/onsi/ginkgo/v2"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -26,11 +29,12 @@ var _ = Describe("Random interruptions", func() {
 	})
 })
 
-// operatorStarts starts another operator, which interrupts the calls of the previous one.
+// operatorStarts starts another operator, which interrupts the calls of the previous one. Its clock may be behind: what the previous one has recorded is
+// then in the future.
 func (s *randomScenario) operatorStarts() string {
-	s.startOperator(0)
+	s.startOperator(-time.Duration(s.random.Intn(3)) * 10 * time.Minute)
 
-	return "another operator starts"
+	return fmt.Sprintf("another operator starts, whose clock is %s behind", -s.operator.ClockOffset)
 }
 
 // taskStarts starts a task that defragments the members, or ends it.

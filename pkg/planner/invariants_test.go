@@ -452,7 +452,7 @@ func (s *scenario) checkSinglePod(pod etcdcluster.Pod) {
 	}
 	readyAt := s.Process(pod.UID).LastReadyAt
 	isReady := !readyAt.IsZero() && s.Now().Sub(readyAt) < 2*time.Minute
-	isStoreUnreachable := helper.IsStoreConfigured(s.Etcd) && s.Store.Down && s.Now().Sub(s.Objects.DeltaSnapshotLease.RenewTime) > 2*time.Minute
+	isStoreUnreachable := helper.IsStoreConfigured(s.Etcd) && s.Store.Down && s.operator.Now().Sub(s.Objects.DeltaSnapshotLease.RenewTime) > 2*time.Minute
 	switch node := s.Node(pod.Node); {
 	case node != nil && node.Partitioned && !pod.Ready && pod.ContainersReady:
 		s.violated("%s is deleted although only its node is unreachable", pod.Name)

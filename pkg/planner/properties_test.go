@@ -209,6 +209,8 @@ type randomScenario struct {
 	changesCA bool
 	// isInterrupted is true if something other than faults interrupts procedures, see interruptions_test.go.
 	isInterrupted bool
+	// repairsNamed is true if only what messages name is repaired, see waits_test.go.
+	repairsNamed bool
 }
 
 func newRandom(number int64) *randomScenario {
@@ -252,6 +254,14 @@ func (s *randomScenario) runRandom() {
 		}
 		s.Write(1)
 		s.tick()
+	}
+	if s.repairsNamed {
+		s.repairNamed()
+
+		return
+	}
+	if s.operator.ClockOffset != 0 {
+		s.startOperator(0)
 	}
 	s.inject("all faults are repaired", func() {
 		for _, node := range s.Nodes {
@@ -376,7 +386,7 @@ func (s *randomScenario) problem() string {
 		}
 	}
 	for _, member := range s.Members {
-		if volume := s.volumeOf(member); s.differs && (s.Objects.State.Inconsistency != nil || volume.Corruption != s.correctData()) {
+		if volume := s.volumeOf(member); s.differs && (s.Objects.State.Inconsistency != nil || volume == nil || volume.Corruption != s.correctData()) {
 			s.violated("member %d has other data than a quorum: %+v", member.Ordinal, s.Objects.State.Inconsistency)
 		}
 	}

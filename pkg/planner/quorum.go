@@ -5,6 +5,7 @@
 package planner
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -183,7 +184,7 @@ func waitForMembers(v view, p plan.Plan) (plan.Plan, bool) {
 		if awaited == "" {
 			continue
 		}
-		p.Stage, p.WaitsFor = plan.StageWaitForMembers, awaited
+		p.Stage, p.WaitsFor = plan.StageWaitForMembers, awaited+otherProblems(v, member)
 		p.Reason = v.quorumStatus() + "; the members start, no action needed"
 		if deadline := joinDeadline(v, member); !deadline.IsZero() {
 			p.RequeueAfter = deadline.Sub(v.now)
@@ -293,13 +294,13 @@ func awaitedOfPod(v view, m etcdcluster.Member) string {
 	case m.Pod == nil:
 		return "pod " + helper.PodName(v.etcd, m.Ordinal) + " to be created"
 	case m.Pod.Deleting:
-		return "pod " + m.Pod.Name + " to be recreated"
+		return "pod " + m.Pod.Name + " to be recreated" + overdueHint(v.etcd, v.o, *m.Pod, v.now)
 	case !m.Pod.Ready && problem != "":
-		return "member " + m.Name + ": " + problem + prefixHint(v.etcd, m.Pod)
+		return "member " + m.Name + ": " + problem + overdueHint(v.etcd, v.o, *m.Pod, v.now) + prefixHint(v.etcd, m.Pod)
 	case !m.Pod.Ready && m.Endpoint != nil && m.Endpoint.Learner:
 		return "learner " + m.Name + " to catch up before its promotion"
 	case !m.Pod.Ready:
-		return "pod " + m.Pod.Name + " to be ready" + prefixHint(v.etcd, m.Pod)
+		return "pod " + m.Pod.Name + " to be ready" + overdueHint(v.etcd, v.o, *m.Pod, v.now) + prefixHint(v.etcd, m.Pod)
 	default:
 		return ""
 	}
@@ -308,6 +309,38 @@ func awaitedOfPod(v view, m etcdcluster.Member) string {
 // awaitedMemberList describes a missing member list. Each change that depends on the quorum waits for it.
 func awaitedMemberList(o etcdcluster.Observation) string {
 	return "the member list: " + o.Etcd.MemberListError
+}
+
+// overdueHint is what to check if a pod has not been ready for unreadyHoldTime, and no other problem is known. Its kubelet starts a container again that
+// has ended. Empty: it is too early, or the problem says more.
+func overdueHint(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, pod etcdcluster.Pod, now time.Time) string {
+	since := pod.ReadinessSince()
+	hasEnded := slices.ContainsFunc(pod.Containers, func(c etcdcluster.Container) bool { return c.State == etcdcluster.ContainerTerminated })
+	if pod.Node == "" || pod.Ready || now.Sub(since) < unreadyHoldTime || !pod.Deleting && !hasEnded && o.StartProblem(pod.Ordinal) != "" {
+		return ""
+	}
+	hint := fmt.Sprintf(": pod %s has not been ready since %s; check that node %s is reachable", pod.Name, since.UTC().Format(time.RFC3339), pod.Node)
+	if pod.Deleting {
+		return hint + outOfServiceHint(pod)
+	}
+	if helper.IsStoreConfigured(etcd) && etcdcluster.RenderedReplicas(o) <= 1 {
+		hint += " and the store, without which the sidecar does not start etcd"
+	}
+
+	return hint + ", and read the logs of the pod"
+}
+
+// otherProblems names the other members that do not start, or whose pods are overdue. They may be the reason why a member does not recover: etcd adds
+// no member while another one is not connected. Empty: there are none.
+func otherProblems(v view, m etcdcluster.Member) string {
+	var sentences strings.Builder
+	for _, other := range v.members {
+		if other.Ordinal != m.Ordinal && other.Pod != nil && cmp.Or(v.o.StartProblem(other.Ordinal), overdueHint(v.etcd, v.o, *other.Pod, v.now)) != "" {
+			sentences.WriteString("; " + awaitedOfPod(v, other))
+		}
+	}
+
+	return sentences.String()
 }
 
 // prefixHint returns what member names with a prefix need, for a pod that is not ready. A sidecar without support for them finds neither

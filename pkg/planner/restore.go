@@ -349,7 +349,7 @@ func thenStart(p plan.Plan, etcd *druidv1alpha1.Etcd, o etcdcluster.Observation)
 		return p
 	}
 	p.Replicas, p.ClusterSize, p.Restore = 1, 1, state.RestoreStart
-	p.WaitsFor = awaitedSinglePod(etcd, o)
+	p.WaitsFor = "pod " + helper.PodName(etcd, 0) + " to be created and to be ready"
 
 	return p
 }
@@ -376,7 +376,7 @@ func planRestoredMember(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now
 		return replaceSinglePod(etcd, o, p, now), true
 	}
 	p.Reason = "the first member restores from the store" + newestSnapshots(o)
-	p.WaitsFor = awaitedSinglePod(etcd, o)
+	p.WaitsFor = awaitedSinglePod(etcd, o, now)
 
 	return p, true
 }

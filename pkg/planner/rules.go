@@ -170,7 +170,7 @@ func planSingle(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Ti
 	default:
 		return planSinglePod(etcd, o, p, now)
 	}
-	p.WaitsFor = awaitedSinglePod(etcd, o)
+	p.WaitsFor = awaitedSinglePod(etcd, o, now)
 
 	return p
 }
@@ -199,7 +199,7 @@ func planSinglePod(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, p plan.P
 	case pod == nil || pod.Deleting:
 		p.Stage = plan.StageWaitForMembers
 		p.Reason = fmt.Sprintf("%d of 1 healthy; the StatefulSet starts the member", healthy)
-		p.WaitsFor = awaitedSinglePod(etcd, o)
+		p.WaitsFor = awaitedSinglePod(etcd, o, now)
 	case pod.IsOutdated(o.StatefulSet):
 		p.Surge = nil
 
@@ -210,7 +210,7 @@ func planSinglePod(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, p plan.P
 		}
 		p.Stage = plan.StageWaitForMembers
 		p.Reason = fmt.Sprintf("%d of 1 healthy; the member runs the latest rendered manifests", healthy)
-		p.WaitsFor = awaitedSinglePod(etcd, o)
+		p.WaitsFor = awaitedSinglePod(etcd, o, now)
 	default:
 		p.Surge = keptSurge(o)
 		p.Stage = plan.StageDone
@@ -244,7 +244,7 @@ func replaceSinglePod(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, p pla
 	return p
 }
 
-func awaitedSinglePod(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) string {
+func awaitedSinglePod(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) string {
 	pod, problem := o.PodFor(0), o.StartProblem(0)
 	if problem != "" {
 		problem = ": " + problem
@@ -253,10 +253,10 @@ func awaitedSinglePod(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) strin
 		return "pod " + helper.PodName(etcd, 0) + " to be created and to be ready" + problem
 	}
 	if pod.Deleting {
-		return "pod " + pod.Name + ", which is being deleted, to be recreated"
+		return "pod " + pod.Name + ", which is being deleted, to be recreated" + overdueHint(etcd, o, *pod, now)
 	}
 
-	return "pod " + pod.Name + " to be ready" + problem + prefixHint(etcd, pod)
+	return "pod " + pod.Name + " to be ready" + problem + overdueHint(etcd, o, *pod, now) + prefixHint(etcd, pod)
 }
 
 // planMultiMember plans for an Etcd of multiple members. It plans for as many members as were rendered last. Members are added and removed

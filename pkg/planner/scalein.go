@@ -507,29 +507,34 @@ func moveLeaderBeforeRemoval(v view, p plan.Plan) plan.Plan {
 	return p
 }
 
-// leftFrom names the pods and the claims from this ordinal on. Empty: there are none.
-func leftFrom(o etcdcluster.Observation, ordinal int) string {
+// leftFrom describes that the pods and the claims from this ordinal on are to be gone. Empty: they are.
+func leftFrom(v view, ordinal int) string {
 	var left []string
-	for _, pod := range o.Pods {
+	hints := ""
+	for _, pod := range v.o.Pods {
 		if pod.Ordinal >= ordinal {
-			left = append(left, "pod "+pod.Name)
+			left, hints = append(left, "pod "+pod.Name), hints+overdueHint(v.etcd, v.o, pod, v.now)
 		}
 	}
-	for _, claim := range o.Claims {
+	for _, claim := range v.o.Claims {
 		if claim.Ordinal >= ordinal && claim.Exists {
 			left = append(left, "claim "+claim.Name)
 		}
 	}
 
-	return strings.Join(left, " and ")
+	if len(left) == 0 {
+		return ""
+	}
+
+	return strings.Join(left, " and ") + " to be gone" + hints
 }
 
 // stopRemoved stops the pods of the removed members, deletes their Leases, and ends the scale-in when nothing is left of them.
 func stopRemoved(v view, p plan.Plan, leaving []etcdcluster.Member) plan.Plan {
 	recorded := v.o.State.ScaleIn
 	p.Replicas = recorded.To
-	if left := leftFrom(v.o, int(recorded.To)); left != "" {
-		p.WaitsFor = left + " to be gone"
+	if left := leftFrom(v, int(recorded.To)); left != "" {
+		p.WaitsFor = left
 
 		return p
 	}

@@ -50,7 +50,7 @@ func planSurge(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Tim
 	if isNewerThanSurge(etcd, o) && !isAppliedInSurge(v) {
 		return plan.Plan{
 			Stage: plan.StageWaitForSurge, Reason: "the only member is being replaced through a temporary second member, because " + o.State.Surge.Cause,
-			WaitsFor: "the surge to be complete: spec.replicas, spec.etcd.version, ports and TLS do not change before",
+			WaitsFor: "the surge to be complete: spec.replicas, spec.etcd.version, ports and TLS do not change before; set them back to correct another field now",
 		}
 	}
 	if len(o.Etcd.MemberList) == 0 && !votesTwice(v) {
@@ -457,8 +457,8 @@ func cleanUpSurge(v view, p plan.Plan) plan.Plan {
 			return p
 		}
 	}
-	if left := leftFrom(v.o, temporary.Ordinal); left != "" {
-		p.WaitsFor = left + " to be gone"
+	if left := leftFrom(v, temporary.Ordinal); left != "" {
+		p.WaitsFor = left
 
 		return p
 	}

@@ -103,7 +103,7 @@ func (c *Cluster) stopPod(meta plan.Meta, isEviction bool) error {
 
 		return ErrEvictionRefused
 	}
-	terminate(pod)
+	c.terminate(pod)
 
 	return nil
 }

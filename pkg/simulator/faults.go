@@ -21,7 +21,7 @@ import (
 // DeletePod deletes the pod of a member, as a user does.
 func (c *Cluster) DeletePod(ordinal int) {
 	if pod := c.Objects.PodFor(ordinal); pod != nil {
-		terminate(pod)
+		c.terminate(pod)
 	}
 }
 

@@ -91,7 +91,7 @@ func (c *Cluster) statefulSetController() bool {
 	}
 	for i := range c.Objects.Pods {
 		if pod := &c.Objects.Pods[i]; pod.Ordinal >= int(statefulSet.SpecReplicas) && !pod.Deleting {
-			terminate(pod)
+			c.terminate(pod)
 			changed = true
 		}
 	}
@@ -130,7 +130,11 @@ func (c *Cluster) claim(ordinal int) *etcdcluster.Claim {
 	return &c.Objects.Claims[len(c.Objects.Claims)-1]
 }
 
-func terminate(pod *etcdcluster.Pod) {
+// terminate stops the containers of a pod, which is then deleted.
+func (c *Cluster) terminate(pod *etcdcluster.Pod) {
+	if pod.Ready {
+		pod.ReadyChangedAt = c.now
+	}
 	pod.Deleting, pod.Ready, pod.ContainersReady = true, false, false
 }
 

@@ -20,14 +20,12 @@ import (
 // quota is the quota of the databases in bytes.
 func (c *Cluster) quota() int64 { return new(helper.Quota(c.Etcd)).Value() }
 
-// FillDatabases lets the files of all running members reach the quota. Nine tenths of them are in use, and keys bytes after the history is removed.
+// FillDatabases lets the files of all members reach the quota, also of those that get the writes later. Nine tenths of them are in use, and keys bytes after the history is removed.
 // The next write raises the alarms.
 func (c *Cluster) FillDatabases(keys int64) {
 	c.KeysSize, c.isCompacted = keys, false
 	for _, member := range c.Members {
-		if c.RunningMember(member.Ordinal) != nil {
-			c.setDatabase(member.ID, c.quota(), c.quota()/10*9)
-		}
+		c.setDatabase(member.ID, c.quota(), c.quota()/10*9)
 	}
 }
 
