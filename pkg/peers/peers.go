@@ -56,9 +56,24 @@ func PinnedTLS(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Tim
 		return new(false)
 	case hasQuorum:
 		return nil
+	case isQuorumHealthy(etcd, o):
+		return new(rendered) // otherwise the mode would change with each pod that is replaced, and each change replaces a pod
 	default:
 		return pinnedByLeases(etcd, o, rendered, now)
 	}
+}
+
+// isQuorumHealthy is true while a quorum of the rendered members is healthy, also if their pods are not ready because their sidecars do not start. It is
+// false while the cluster hibernates.
+func isQuorumHealthy(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) bool {
+	healthy := 0
+	for _, pod := range o.Pods {
+		if status := o.Etcd.Endpoint(pod.Ordinal); !pod.Deleting && status != nil && status.Healthy && !status.Learner {
+			healthy++
+		}
+	}
+
+	return etcd.Spec.Replicas > 0 && o.StatefulSet.Exists && etcdcluster.IsQuorate(healthy, int(etcdcluster.LastSize(o)))
 }
 
 // pinnedByLeases is PinnedTLS while there is no healthy quorum.

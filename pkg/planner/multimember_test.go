@@ -419,7 +419,7 @@ var _ = Describe("For multiple members", func() {
 				registeredWith(true, false, false)
 				Expect(bound()).To(HaveValue(BeFalse()))
 			},
-			Entry("while too few serve", func() { o.Pods[0].Ready, o.Pods[1].Ready = false, false }),
+			Entry("while too few serve", func() { o.Pods[0].Ready, o.Pods[1].Ready, o.Etcd.Members = false, false, nil }),
 			Entry("while a quorum is being deleted", func() { o.Pods[0].Deleting, o.Pods[1].Deleting = true, true }),
 			Entry("while they hibernate, or are about to", func() { etcd.Spec.Replicas = 0 }),
 			Entry("when they wake up", func() { o.Pods, o.State.Replicas = nil, new(int32(0)) }),

@@ -110,6 +110,21 @@ var _ = Describe("Traces of multiple members", func() {
 		s.expectDone()
 	})
 
+	It("switches peer TLS on once, although the pod of a member that leaves is not ready", func() {
+		s := created(3)
+		s.inject("spec.replicas becomes 5", func() { s.Etcd.Spec.Replicas = 5 })
+		s.runUntil(func() bool { _, voters := s.Voters(); return voters == 4 })
+		s.inject("spec.replicas becomes 3, peer TLS is switched on, and the sidecar of main-3 does not start again", func() {
+			s.Etcd.Spec.Replicas = 3
+			withPeerTLS(s.Etcd)
+			s.BreakSidecar(3)
+		})
+		s.resetTrace()
+		s.run()
+		s.expectDone()
+		Expect(s.steps["DeletePod"]+s.steps["EvictPod"]).To(BeNumerically("<=", 6), "%v", s.trace)
+	})
+
 	It("adds two members again whose volumes are gone when the Etcd is created again, although etcd adds none while the other does not run", func() {
 		s := created(5)
 		s.inject("the Etcd is deleted and created again, without the claims 3 and 4", func() { s.RecreateEtcd(3, 4) })
