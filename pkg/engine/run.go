@@ -159,9 +159,9 @@ func nextVerified(p plan.Plan, recorded state.State) *state.VerifiedRestore {
 
 // keepsPods is true if the generation was rolled out before and only pods are outdated, because another writer has changed the
 // StatefulSet. These pods stay until the next operation. Seeds hold hundreds of clusters. New certificates and another Secret of the store
-// do not wait for an operation. A restore and an update to newer defaults continue to their end.
+// do not wait for an operation. A restore and an update to newer defaults continue to their end. A pod that cannot start is replaced.
 func (r *Run) keepsPods(p plan.Plan) bool {
-	return r.Target.IsCompleted() && p.Stage == plan.StageReplacePod && p.Restore == state.RestoreNone && !r.rollout.IsUnfinished() &&
+	return r.Target.IsCompleted() && p.Stage == plan.StageReplacePod && !p.Restarts && p.Restore == state.RestoreNone && !r.rollout.IsUnfinished() &&
 		!r.Target.HasNewerSecrets(r.Observation) && !r.Observation.MountsOtherStoreSecret()
 }
 

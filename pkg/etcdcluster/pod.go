@@ -41,6 +41,8 @@ type Pod struct {
 	ReadyChangedAt time.Time
 	// Deleting is true while it is being deleted.
 	Deleting bool
+	// DeletionTime is when its containers have to have stopped, at the end of its grace period. Zero: it is not being deleted.
+	DeletionTime time.Time
 	// Node that it runs on. Empty: not scheduled.
 	Node string
 	// IPs of the pod, the primary first.

@@ -103,6 +103,9 @@ func podFor(object *corev1.Pod, ordinal int) etcdcluster.Pod {
 		ConfigChecksum:       object.Annotations[configChecksumAnnotation],
 		CertificatesChecksum: object.Annotations[druidv1alpha1.PodAnnotationCertificates],
 	}
+	if object.DeletionTimestamp != nil {
+		pod.DeletionTime = object.DeletionTimestamp.Time
+	}
 	pod.EvictionRequestedAt, _ = time.Parse(time.RFC3339, object.Annotations[druidv1alpha1.PodAnnotationEvictionRequested]) // zero if it is no time
 	for _, ip := range object.Status.PodIPs {
 		pod.IPs = append(pod.IPs, ip.IP)

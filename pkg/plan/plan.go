@@ -55,6 +55,8 @@ type Plan struct {
 	Migration *state.Migration
 	// ExcludesPods is true if the client Service selects pods by the label of ExcludePod too.
 	ExcludesPods bool
+	// Restarts is true if the step replaces a pod that cannot start without that. It does not wait for the next operation.
+	Restarts bool
 	// PodSize is the size for which the pod template of the only member is rendered, if that is not ClusterSize. It is recorded with the
 	// rendering. 0: ClusterSize.
 	PodSize int32

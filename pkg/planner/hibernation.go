@@ -36,7 +36,7 @@ func planHibernation(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now ti
 	switch {
 	case len(o.Pods) > 0:
 		p.Reason = fmt.Sprintf("spec.replicas is 0; %d pods still run", len(o.Pods))
-		p.WaitsFor = "pod " + o.Pods[0].Name + " to be gone"
+		p.WaitsFor = "pod " + o.Pods[0].Name + " to be gone" + deletionHint(o.Pods[0], now)
 	default:
 		p.Stage = plan.StageHibernated
 		p.Reason = "spec.replicas is 0 and no pod runs; the data is kept"

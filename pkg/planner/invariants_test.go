@@ -272,7 +272,7 @@ func (s *scenario) checkFinalSnapshot(p plan.Plan) {
 	if p.FinalSnapshot != nil && p.FinalSnapshot.Missing == state.SnapshotRolledBack && recorded != nil && recorded.RolledBack != nil {
 		return // no snapshot has the lost writes, and the volumes stay
 	}
-	if p.FinalSnapshot == nil || attempts.Verified == nil && attempts.Failures < 3 || attempts.Running {
+	if p.FinalSnapshot == nil || attempts.Verified == nil && attempts.Unsuccessful() < 3 || attempts.Running {
 		s.violated("the members are stopped without a snapshot")
 	}
 }

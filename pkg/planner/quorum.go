@@ -311,31 +311,44 @@ func awaitedMemberList(o etcdcluster.Observation) string {
 	return "the member list: " + o.Etcd.MemberListError
 }
 
-// overdueHint is what to check if a pod has not been ready for unreadyHoldTime, and no other problem is known. Its kubelet starts a container again that
-// has ended. Empty: it is too early, or the problem says more.
-func overdueHint(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, pod etcdcluster.Pod, now time.Time) string {
-	since := pod.ReadinessSince()
-	hasEnded := slices.ContainsFunc(pod.Containers, func(c etcdcluster.Container) bool { return c.State == etcdcluster.ContainerTerminated })
-	if pod.Node == "" || pod.Ready || now.Sub(since) < unreadyHoldTime || !pod.Deleting && !hasEnded && o.StartProblem(pod.Ordinal) != "" {
+// deletionHint is what to check if a pod that is being deleted had to stop unreadyHoldTime ago. Empty: it is too early, or it is not being deleted.
+func deletionHint(pod etcdcluster.Pod, now time.Time) string {
+	if !pod.Deleting || pod.Node == "" || pod.DeletionTime.IsZero() || now.Sub(pod.DeletionTime) < unreadyHoldTime {
 		return ""
 	}
-	hint := fmt.Sprintf(": pod %s has not been ready since %s; check that node %s is reachable", pod.Name, since.UTC().Format(time.RFC3339), pod.Node)
-	if pod.Deleting {
-		return hint + outOfServiceHint(pod)
-	}
-	if helper.IsStoreConfigured(etcd) && etcdcluster.RenderedReplicas(o) <= 1 {
-		hint += " and the store, without which the sidecar does not start etcd"
-	}
 
-	return hint + ", and read the logs of the pod"
+	return fmt.Sprintf(": pod %s had to stop by %s; check node %s%s", pod.Name, pod.DeletionTime.UTC().Format(time.RFC3339), pod.Node, outOfServiceHint(pod))
 }
 
-// otherProblems names the other members that do not start, or whose pods are overdue. They may be the reason why a member does not recover: etcd adds
-// no member while another one is not connected. Empty: there are none.
-func otherProblems(v view, m etcdcluster.Member) string {
+// overdueHint is what to check if a pod has not been ready for unreadyHoldTime, and no other problem is known. Its kubelet starts a container again
+// that has ended. Empty: it is too early, or the problem says more.
+func overdueHint(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, pod etcdcluster.Pod, now time.Time) string {
+	hasEnded := slices.ContainsFunc(pod.Containers, func(c etcdcluster.Container) bool { return c.State == etcdcluster.ContainerTerminated && !c.Init })
+	isOverdue := pod.Node != "" && !pod.Ready && now.Sub(pod.ReadinessSince()) >= unreadyHoldTime
+	switch since := pod.ReadinessSince().UTC().Format(time.RFC3339); {
+	case pod.Deleting:
+		return deletionHint(pod, now)
+	case !isOverdue, !hasEnded && o.StartProblem(pod.Ordinal) != "":
+		return ""
+	case pod.IsNodeUnreachable():
+		return fmt.Sprintf(": node %s has been unreachable since %s%s", pod.Node, since, outOfServiceHint(pod))
+	case helper.IsStoreConfigured(etcd) && etcdcluster.RenderedReplicas(o) <= 1:
+		return fmt.Sprintf(": it has not been ready since %s; check node %s, the store that etcd needs to start, and the logs of the pod", since, pod.Node)
+	default:
+		return fmt.Sprintf(": it has not been ready since %s; check node %s and the logs of the pod", since, pod.Node)
+	}
+}
+
+// otherProblems names the members that have not been ready for unreadyHoldTime, other than these. They may be the reason why a member does not
+// recover: etcd adds no member while another one is not connected. Empty: there are none.
+func otherProblems(v view, than ...etcdcluster.Member) string {
 	var sentences strings.Builder
 	for _, other := range v.members {
-		if other.Ordinal != m.Ordinal && other.Pod != nil && cmp.Or(v.o.StartProblem(other.Ordinal), overdueHint(v.etcd, v.o, *other.Pod, v.now)) != "" {
+		isGiven := slices.ContainsFunc(than, func(m etcdcluster.Member) bool { return m.Ordinal == other.Ordinal })
+		if pod := other.Pod; isGiven || pod == nil || pod.Ready || v.now.Sub(pod.ReadinessSince()) < unreadyHoldTime {
+			continue
+		}
+		if problem := cmp.Or(v.o.StartProblem(other.Ordinal), overdueHint(v.etcd, v.o, *other.Pod, v.now)); problem != "" {
 			sentences.WriteString("; " + awaitedOfPod(v, other))
 		}
 	}

@@ -171,7 +171,7 @@ func replaceHealthy(v view, p plan.Plan, m etcdcluster.Member) plan.Plan {
 	for _, other := range v.members {
 		if awaited := awaitedOf(v, other); awaited != "" && !isNoReasonToWait(v, other, m) {
 			p.Reason += ": not before all members have recovered"
-			p.WaitsFor = awaited + otherProblems(v, other)
+			p.WaitsFor = awaited + otherProblems(v, other, m)
 
 			return p
 		}

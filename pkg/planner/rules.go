@@ -201,7 +201,7 @@ func planSinglePod(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, p plan.P
 		p.Reason = fmt.Sprintf("%d of 1 healthy; the StatefulSet starts the member", healthy)
 		p.WaitsFor = awaitedSinglePod(etcd, o, now)
 	case pod.IsOutdated(o.StatefulSet):
-		p.Surge = nil
+		p.Surge, p.Restarts = nil, o.State.PodSize > 0 && cannotStart(*pod, now)
 
 		return withoutSurge(replaceSinglePod(etcd, o, p, now), etcd, o, now)
 	case !pod.Ready:

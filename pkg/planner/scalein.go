@@ -377,6 +377,9 @@ func removeMember(v view, p plan.Plan, next etcdcluster.ListedMember) plan.Plan 
 		return prepared
 	}
 	if !p.ScaleIn.Removing {
+		if isLeaderUnready(v) { // its sidecar takes no snapshot
+			return moveLeaderBeforeRemoval(v, p)
+		}
 		if before, waits := waitBeforeRemoval(v, p); waits {
 			return before
 		}
@@ -400,6 +403,15 @@ func removeMember(v view, p plan.Plan, next etcdcluster.ListedMember) plan.Plan 
 	p.Step = step
 
 	return p
+}
+
+// isLeaderUnready is true if a member leads that leaves and whose pod is not ready, and a member that stays may lead.
+func isLeaderUnready(v view) bool {
+	isUnready := func(m etcdcluster.Member) bool {
+		return m.Pod != nil && !m.Pod.Ready && m.Endpoint != nil && m.Endpoint.Reachable && m.Endpoint.IsLeader()
+	}
+
+	return slices.ContainsFunc(v.leaving, isUnready) && slices.ContainsFunc(v.members, mayLead)
 }
 
 // healthyPods returns the UIDs of the pods of the healthy members.
@@ -509,11 +521,13 @@ func moveLeaderBeforeRemoval(v view, p plan.Plan) plan.Plan {
 
 // leftFrom describes that the pods and the claims from this ordinal on are to be gone. Empty: they are.
 func leftFrom(v view, ordinal int) string {
-	var left []string
-	hints := ""
+	var left, hints []string
 	for _, pod := range v.o.Pods {
 		if pod.Ordinal >= ordinal {
-			left, hints = append(left, "pod "+pod.Name), hints+overdueHint(v.etcd, v.o, pod, v.now)
+			left = append(left, "pod "+pod.Name)
+		}
+		if hint := deletionHint(pod, v.now); pod.Ordinal >= ordinal && hint != "" {
+			hints = append(hints, strings.TrimPrefix(hint, ": "))
 		}
 	}
 	for _, claim := range v.o.Claims {
@@ -526,7 +540,7 @@ func leftFrom(v view, ordinal int) string {
 		return ""
 	}
 
-	return strings.Join(left, " and ") + " to be gone" + hints
+	return strings.Join(append([]string{strings.Join(left, " and ") + " to be gone"}, hints...), "; ")
 }
 
 // stopRemoved stops the pods of the removed members, deletes their Leases, and ends the scale-in when nothing is left of them.

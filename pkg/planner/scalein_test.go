@@ -113,6 +113,34 @@ var _ = Describe("Scale-in", func() {
 		Expect(planner.For(s.Etcd.DeepCopy(), o, s.Now()).Step).To(BeAssignableToTypeOf(plan.DeletePod{}))
 	})
 
+	It("transfers the leadership before the snapshot if the leader leaves, and its sidecar does not start", func() {
+		s := running(3, withStore)
+		s.inject("a scale-in to one is recorded, the image changes, and the sidecar of main-2 does not start again", func() {
+			s.Etcd.Spec.Replicas, s.image, s.Objects.State.ScaleIn = 1, "v2", &state.ScaleIn{To: 1, Since: s.Now()}
+			s.BreakSidecar(2)
+			s.StopEtcd(2)
+			s.Leader = s.Member(2).ID
+		})
+		s.run()
+		s.expectDone()
+	})
+
+	It("to one replaces the pod of a member that does not start again, although no operation is requested", func() {
+		s := running(3, withStore)
+		resize(s, "spec.replicas becomes 1", 1)
+		s.run()
+		s.expectDone()
+		s.resetTrace()
+		s.inject("etcd of main-0 ends, and its sidecar does not start it again", func() {
+			s.StopEtcd(0)
+			s.BreakSidecar(0)
+			s.Objects.PodFor(0).Containers[0].Restarts = 1
+		})
+		s.runFor(60)
+		s.expectDone()
+		Expect(s.steps["DeletePod"]).To(Equal(1))
+	})
+
 	It("changes nothing if the size is increased again before the scale-in is recorded, although the store is down", func() {
 		s := running(3, withStore)
 		s.Store.Down = true

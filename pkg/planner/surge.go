@@ -48,10 +48,15 @@ const (
 func planSurge(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) plan.Plan {
 	v := viewOf(etcd, o, etcdcluster.SurgeSize, now).withoutRemoved()
 	if isNewerThanSurge(etcd, o) && !isAppliedInSurge(v) {
-		return plan.Plan{
+		p := plan.Plan{
 			Stage: plan.StageWaitForSurge, Reason: "the only member is being replaced through a temporary second member, because " + o.State.Surge.Cause,
-			WaitsFor: "the surge to be complete: spec.replicas, spec.etcd.version, ports and TLS do not change before; set them back to correct another field now",
+			WaitsFor: "the surge to be complete",
 		}
+		if !isCompatibleWithSurge(etcd, o) {
+			p.WaitsFor += ": spec.replicas, spec.etcd.version, ports and TLS do not change before. If it does not continue, set them back, and correct the cause"
+		}
+
+		return p
 	}
 	if len(o.Etcd.MemberList) == 0 && !votesTwice(v) {
 		v.size = 1

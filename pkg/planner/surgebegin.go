@@ -257,7 +257,7 @@ func restartAfterSurge(o etcdcluster.Observation, p plan.Plan, now time.Time) (p
 	if keptSurge(o) == nil || !cannotStart(*pod, now) {
 		return p, false
 	}
-	p.Stage = plan.StageReplacePod
+	p.Stage, p.Restarts = plan.StageReplacePod, true
 	p.Reason = fmt.Sprintf("0 of 1 healthy; %s has not been ready for %s, and its sidecar was started in a cluster of two members", pod.Name, unreadyHoldTime)
 	p.Step = deletePod(*pod)
 

@@ -287,7 +287,7 @@ func replaceLostVolume(v view, p plan.Plan, m etcdcluster.Member) (plan.Plan, bo
 		p.Reason = fmt.Sprintf("%s; claim %s is being replaced", v.quorumStatus(), claim.Name)
 		p.WaitsFor = "claim " + claim.Name + " to be recreated"
 		if m.Pod != nil {
-			p.WaitsFor += overdueHint(v.etcd, v.o, *m.Pod, v.now)
+			p.WaitsFor += deletionHint(*m.Pod, v.now)
 		}
 	case !claim.Exists && canBeMade && m.Pod.Unschedulable != "":
 		p.Reason = fmt.Sprintf("%s; pod %s has no claim, and gets one when it is recreated", v.quorumStatus(), m.Pod.Name)

@@ -35,7 +35,7 @@ var remedies = []struct {
 	message *regexp.Regexp
 	apply   func(s *randomScenario, groups []string) string
 }{
-	{regexp.MustCompile(`node (\S+?),? (to be reachable|is reachable|is unreachable)`), func(s *randomScenario, groups []string) string {
+	{regexp.MustCompile(`(?:check node|node) ([\w-]+)`), func(s *randomScenario, groups []string) string {
 		if node := s.Node(groups[1]); node == nil || !node.Partitioned {
 			return ""
 		}
@@ -52,7 +52,7 @@ var remedies = []struct {
 
 		return "the image is corrected"
 	}},
-	{regexp.MustCompile(`set them back to correct another field now`), func(s *randomScenario, _ []string) string {
+	{regexp.MustCompile(`If it does not continue, set them back`), func(s *randomScenario, _ []string) string {
 		accepted := s.Objects.State.Accepted.Spec.Etcd
 		s.Etcd.Spec.Replicas, s.Etcd.Spec.Etcd.ServerPort, s.Etcd.Spec.Etcd.PeerUrlTLS, s.Etcd.Spec.Etcd.Version = 1, accepted.ServerPort, accepted.PeerUrlTLS, accepted.Version
 
@@ -65,7 +65,7 @@ var remedies = []struct {
 
 		return "the EtcdOpsTask ends"
 	}},
-	{regexp.MustCompile(`spec.storageCapacity: .*(?:the volumes have|set it to) (\d+Gi),`), func(s *randomScenario, groups []string) string {
+	{regexp.MustCompile(`spec.storageCapacity: .*?(?:the volumes have|set it to) (\d+Gi),`), func(s *randomScenario, groups []string) string {
 		s.Etcd.Spec.StorageCapacity = new(resource.MustParse(groups[1]))
 
 		return "spec.storageCapacity becomes " + groups[1]
@@ -85,7 +85,7 @@ var remedies = []struct {
 
 		return "keys are deleted"
 	}},
-	{regexp.MustCompile(`spec.storageClass: .* of StorageClass "(\S*)"`), func(s *randomScenario, groups []string) string {
+	{regexp.MustCompile(`spec.storageClass: [^;]* of StorageClass "(\S*)"`), func(s *randomScenario, groups []string) string {
 		s.Etcd.Spec.StorageClass = new(groups[1])
 
 		return "spec.storageClass becomes " + groups[1]
@@ -102,7 +102,7 @@ var remedies = []struct {
 
 		return "a node is added"
 	}},
-	{regexp.MustCompile(`pod main-(\d) .*read the logs of the pod`), func(s *randomScenario, groups []string) string {
+	{regexp.MustCompile(`(?:pod|member) main-(\d)[^;]*: it has not been ready since [^;]*; check [^;]*the logs of the pod`), func(s *randomScenario, groups []string) string {
 		pod := s.Objects.PodFor(int(groups[1][0] - '0'))
 		if pod == nil || !s.Process(pod.UID).SidecarBroken {
 			return ""
@@ -111,7 +111,7 @@ var remedies = []struct {
 
 		return "the sidecar of " + pod.Name + " does not start, so that the pod is deleted"
 	}},
-	{regexp.MustCompile(`(?i)the store|snapshot`), func(s *randomScenario, _ []string) string {
+	{regexp.MustCompile(`check [^;]*the store|[Tt]he store (?:does not|needs|may be)|snapshot in the store|store: `), func(s *randomScenario, _ []string) string {
 		if s.Store.Down {
 			return s.storeFails()
 		}
@@ -122,9 +122,6 @@ var remedies = []struct {
 
 // repairNamed repairs what the messages of each wait name, until nothing is left to wait for.
 func (s *randomScenario) repairNamed() {
-	if s.Etcd.Spec.Replicas == 0 {
-		s.inject("the cluster wakes up", func() { s.Etcd.Spec.Replicas = s.awake })
-	}
 	s.idleTicks = 140 // longer than the pause after an aborted surge
 	for range 20 {
 		s.runFor(600)
@@ -135,7 +132,11 @@ func (s *randomScenario) repairNamed() {
 				messages = append(messages, message)
 			}
 		}
-		if len(messages) == 0 {
+		switch {
+		case len(messages) == 0 && s.Etcd.Spec.Replicas == 0:
+			s.inject("the cluster wakes up", func() { s.Etcd.Spec.Replicas = s.awake })
+			continue
+		case len(messages) == 0:
 			return
 		}
 		if !s.repair(strings.Join(messages, "; ")) {
@@ -171,6 +172,8 @@ func (s *randomScenario) awaited() string {
 	switch p := run.Plan; {
 	case p.Stage == "" || s.result.Accepted != nil:
 		return s.result.Description
+	case p.Stage == plan.StageHibernated && p.Blocked == nil:
+		return ""
 	case p.Outcome() == plan.OutcomeDone && len(s.Alarms) > 0:
 		return cmp.Or(s.Objects.State.Space.Blocked, "nothing, although an alarm is raised")
 	case p.Outcome() == plan.OutcomeDone:

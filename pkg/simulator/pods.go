@@ -135,6 +135,9 @@ func (c *Cluster) terminate(pod *etcdcluster.Pod) {
 	if pod.Ready {
 		pod.ReadyChangedAt = c.now
 	}
+	if !pod.Deleting {
+		pod.DeletionTime = c.now
+	}
 	pod.Deleting, pod.Ready, pod.ContainersReady = true, false, false
 }
 

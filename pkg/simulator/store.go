@@ -77,6 +77,13 @@ func (c *Cluster) endCalls() bool {
 	return c.endSpaceCall() || isTaken
 }
 
+// isLeaderSidecarBroken is true if the sidecar of the leader does not start.
+func (c *Cluster) isLeaderSidecarBroken() bool {
+	pod := c.Objects.Leader()
+
+	return pod != nil && c.Process(pod.UID).SidecarBroken
+}
+
 // endSnapshotCall ends the call to the sidecar that takes a full snapshot.
 func (c *Cluster) endSnapshotCall() bool {
 	calls := &c.Objects.SnapshotAttempts
@@ -88,6 +95,8 @@ func (c *Cluster) endSnapshotCall() bool {
 		*calls = calls.Ended(nil, errors.New("no member leads"), c.now)
 	case c.Store.Down:
 		*calls = calls.Ended(nil, history.ErrUnreachable, c.now)
+	case c.isLeaderSidecarBroken():
+		*calls = calls.Ended(nil, errors.New("the sidecar of the leader does not respond"), c.now)
 	default:
 		startedAt := c.now
 		c.Advance(c.SnapshotDuration)

@@ -138,6 +138,25 @@ var _ = Describe("A single member", func() {
 			g.Expect(etcd.Annotations).NotTo(HaveKey("druid.gardener.cloud/accept-revision"))
 		})
 	}, SpecTimeout(specTimeout))
+
+	It("is restored from the store if its data is corrupt after a scale-in", framework.NeedsSeed("changes the files of a volume"), framework.NeedsRestore("restores a snapshot"), func(ctx SpecContext) {
+		ns := seed.NewNamespace(ctx, "restored-after-scale-in")
+		etcd := fixture.Etcd(fixture.WithName("main"), withLocalStore(ns), fixture.WithReplicas(3))
+		ns.Create(ctx, etcd)
+		ns.EventuallyReady(ctx, etcd)
+		writeLog := ns.NewWriteLog(etcd)
+		writeLog.Write(ctx, 20)
+		ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 1 })
+		ns.EventuallyReady(ctx, etcd)
+		eventuallyStored(ctx, ns, etcd, writeLog.Revision)
+
+		pod := ns.Pod(ctx, etcd)
+		ns.Corrupt(ctx, "main-main-0")
+		ns.Crash(pod, "etcd")
+		pod = ns.EventuallyReplaced(ctx, etcd, pod)
+		Expect(ns.ContainerLog(ctx, pod, "backup-restore")).To(ContainSubstring("Successfully restored the etcd data directory"))
+		writeLog.ExpectComplete(ctx)
+	}, SpecTimeout(specTimeout))
 })
 
 // eventuallySnapshot waits until the Lease reports a snapshot with this revision or a later one.

@@ -13,11 +13,14 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/framework"
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
@@ -150,4 +153,58 @@ var _ = Describe("A surge of a single member", func() {
 		Expect(after.Header.ClusterId).To(Equal(members.Header.ClusterId), "the sidecar did not restore a second cluster")
 		writeLog.ExpectComplete(ctx)
 	}, SpecTimeout(specTimeout))
+
+	It("ends although the class of the first volume has no provisioner any more, and a defragmentation waits for its end", SpecPriority(10), framework.NeedsSeed("copies a StorageClass of the seed"), func(ctx SpecContext) {
+		ns := seed.NewNamespace(ctx, "surge-class")
+		etcd := fixture.Etcd(fixture.WithName("main"), withLocalStore(ns), withSurge)
+		ns.Create(ctx, etcd)
+		ns.EventuallyReady(ctx, etcd)
+		writeLog := ns.NewWriteLog(etcd)
+		writeLog.Write(ctx, 20)
+
+		By("deleting the requested class when the second volume is provisioned")
+		class := storageClassLike(ctx, ns, "gardener.cloud-fast")
+		ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.StorageClass = new(class.Name) })
+		ns.Eventually(ctx, etcd, func(g Gomega) {
+			claim := &corev1.PersistentVolumeClaim{}
+			g.Expect(ns.Client.Get(ctx, client.ObjectKey{Namespace: ns.Name, Name: "main-main-1"}, claim)).To(Succeed())
+			g.Expect(claim.Status.Phase).To(Equal(corev1.ClaimBound))
+		})
+		Expect(ns.Admin.Delete(ctx, class)).To(Succeed())
+
+		By("requesting a defragmentation while the first member has no volume")
+		task := newTask("defragment", druidv1alpha1.EtcdOpsTaskConfig{Defragmentation: &druidv1alpha1.DefragmentationConfig{}})
+		ns.Eventually(ctx, etcd, func(g Gomega) {
+			g.Expect(framework.Condition(etcd, "AllMembersUpdated")).To(HaveField("Message", ContainSubstring("the phase is Return")))
+		})
+		ns.Create(ctx, task)
+		eventuallyTask(ctx, ns, task, func(g Gomega) {
+			g.Expect(task.Status.LastOperation).To(HaveField("Description", ContainSubstring("Waiting for the surge")))
+			g.Expect(ns.ClaimNamed(ctx, "main-main-0").Status.Phase).To(Equal(corev1.ClaimPending))
+		})
+		writeLog.WriteManyTo(ctx, memberPod(ctx, ns, 1), 20)
+
+		By("requesting a class with a provisioner")
+		ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.StorageClass = new("gardener.cloud-fast") })
+		Eventually(func(g Gomega) {
+			g.Expect(ns.Client.Get(ctx, client.ObjectKeyFromObject(etcd), etcd)).To(Succeed())
+			g.Expect(framework.CheckReady(etcd)).To(Succeed())
+		}).WithContext(ctx).WithTimeout(etcdcluster.MemberStartTimeout+framework.ReadyTimeout).WithPolling(framework.PollInterval).Should(Succeed(), ns.State)
+		eventuallySucceeded(ctx, ns, task)
+		Expect(ns.ClaimUIDs(ctx)).To(HaveLen(1))
+		Expect(ns.Claim(ctx, etcd).Spec.StorageClassName).To(HaveValue(Equal("gardener.cloud-fast")))
+		writeLog.ExpectComplete(ctx)
+	}, SpecTimeout(2*specTimeout))
 })
+
+// storageClassLike creates a StorageClass with the name of the namespace, which the cleanup deletes.
+func storageClassLike(ctx context.Context, ns *framework.TestNamespace, name string) *storagev1.StorageClass {
+	GinkgoHelper()
+	class := &storagev1.StorageClass{}
+	Expect(ns.Client.Get(ctx, client.ObjectKey{Name: name}, class)).To(Succeed())
+	class.ObjectMeta = metav1.ObjectMeta{Name: ns.Name}
+	Expect(ns.Admin.Create(ctx, class)).To(Succeed())
+	DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(ns.Admin.Delete(ctx, class))).To(Succeed()) })
+
+	return class
+}

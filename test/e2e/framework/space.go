@@ -15,6 +15,7 @@ import (
 	. "github.com/onsi/gomega"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"golang.org/x/sync/errgroup"
 )
 
 // fillSize is the size of a value with which a database is filled, in bytes. maxFills bounds the number of these values: 200 MiB.
@@ -46,6 +47,51 @@ func (l *WriteLog) Fill(ctx context.Context, key func(number int) string) {
 	}
 
 	Fail(fmt.Sprintf("etcd has accepted %d values of %d bytes", maxFills, fillSize))
+}
+
+// Grow writes large values, many of them in parallel, until the database has that many bytes. The values are not in the log.
+func (l *WriteLog) Grow(ctx context.Context, bytes int64) {
+	GinkgoHelper()
+
+	const writers = 8
+
+	client := l.connect(ctx, l.credentials(ctx))
+	defer client.Close()
+
+	var group errgroup.Group
+
+	for writer := range writers {
+		group.Go(func() error {
+			value := make([]byte, fillSize)
+			for number := int64(writer); number < bytes/fillSize; number += writers {
+				if _, err := rand.Read(value); err != nil {
+					return err
+				}
+
+				if _, err := put(ctx, client, fmt.Sprintf("/registry/large/%d", number), string(value)); err != nil {
+					return err
+				}
+			}
+
+			return nil
+		})
+	}
+
+	Expect(group.Wait()).To(Succeed(), l.ns.State)
+}
+
+// TimeHash returns how long the member needs for the hash of all keys.
+func (l *WriteLog) TimeHash(ctx context.Context) time.Duration {
+	GinkgoHelper()
+
+	client := l.connect(ctx, l.credentials(ctx))
+	defer client.Close()
+
+	began := time.Now()
+	_, err := client.HashKV(ctx, client.Endpoints()[0], 0)
+	Expect(err).NotTo(HaveOccurred())
+
+	return time.Since(began)
 }
 
 // Count returns how many keys have the prefix.
