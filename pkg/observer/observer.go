@@ -201,7 +201,11 @@ func (r *reader) neededSecrets(request Request) []helper.SecretUse {
 // effective returns the Etcd with TLS as its cluster uses it. If TLS was switched off, no pod needs the Secrets that the spec still names. This
 // includes the case that an older CustomResourceDefinition has pruned spec.etcd.enableTLS since.
 func (r *reader) effective() *druidv1alpha1.Etcd {
-	modes, errs := secrets.Decide(r.etcd, r.observation.State.TLS, peers.PinnedTLS(r.etcd, r.observation, r.now()))
+	pinned := peers.PinnedTLS(r.etcd, r.observation, r.now())
+	if r.observation.StatefulSet.TLS.PeerCA != "" && helper.PeerTLS(r.etcd) != nil && r.etcd.Spec.Replicas > 0 {
+		pinned = new(true) // the pods keep peer TLS if their members are healthy, which is not observed yet
+	}
+	modes, errs := secrets.Decide(r.etcd, r.observation.State.TLS, pinned)
 	if len(errs) > 0 {
 		return r.etcd
 	}

@@ -34,7 +34,8 @@ const registrationTime = time.Minute
 //
 // It is the mode with which most members are registered. Members of a multi-member cluster that do not run cannot register new URLs of each
 // other. If they started with another mode, they would never connect. If as many members are registered with TLS as without, they connect
-// in either mode. The members that start correct their URLs to the rendered ones, so the rendered mode stays.
+// in either mode. The members that start correct their URLs to the rendered ones, so the rendered mode stays. It also stays while a quorum is healthy and
+// too few pods are ready.
 //
 // A Lease records how a member was registered when the Lease was written. Therefore most Leases may be wrong if they differ: members that
 // do not connect in one mode try the other. A healthy etcd proves that a quorum is connected, also while the sidecars of other members do
@@ -66,14 +67,14 @@ func PinnedTLS(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Tim
 // isQuorumHealthy is true while a quorum of the rendered members is healthy, also if their pods are not ready because their sidecars do not start. It is
 // false while the cluster hibernates.
 func isQuorumHealthy(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) bool {
-	healthy := 0
+	healthy, size := 0, int(etcdcluster.RenderedReplicas(o))
 	for _, pod := range o.Pods {
-		if status := o.Etcd.Endpoint(pod.Ordinal); !pod.Deleting && status != nil && status.Healthy && !status.Learner {
+		if status := o.Etcd.Endpoint(pod.Ordinal); pod.Ordinal < size && !pod.Deleting && status != nil && status.Healthy && !status.Learner {
 			healthy++
 		}
 	}
 
-	return etcd.Spec.Replicas > 0 && o.StatefulSet.Exists && etcdcluster.IsQuorate(healthy, int(etcdcluster.LastSize(o)))
+	return etcd.Spec.Replicas > 0 && o.StatefulSet.Exists && etcdcluster.IsQuorate(healthy, size)
 }
 
 // pinnedByLeases is PinnedTLS while there is no healthy quorum.

@@ -743,6 +743,40 @@ func (s *scenario) acceptedEtcd() *druidv1alpha1.Etcd {
 	return etcd
 }
 
+// checkComplete checks that a generation that is reported as complete is what its spec requests. It compares the pods, their images and ports, the claims,
+// and the voting members. It reads what the operator has observed.
+func (s *scenario) checkComplete() {
+	run := s.result.Newest
+	if s.result.State != druidv1alpha1.LastOperationStateSucceeded || s.result.KeepOperation || s.result.Accepted != nil || !run.Applied || run.Plan.Stage != plan.StageDone {
+		return
+	}
+	etcd, o := run.Target.Etcd, run.Observation
+	if size := int(etcd.Spec.Replicas); len(o.Pods) != size || len(o.Etcd.MemberList) > 0 && len(o.Etcd.MemberList) != size+s.existingIn(o) {
+		s.violated("%d pods and %d members are complete, and %d are requested", len(o.Pods), len(o.Etcd.MemberList), size)
+	}
+	for _, pod := range o.Pods {
+		claim, class := o.ClaimFor(pod.Ordinal), ptr.Deref(etcd.Spec.StorageClass, "")
+		switch {
+		case pod.Containers[0].Image != s.image || pod.PeerPort != helper.PeerPort(etcd):
+			s.violated("%s is complete with image %s and port %d, and %s and %d are requested", pod.Name, pod.Containers[0].Image, pod.PeerPort, s.image, helper.PeerPort(etcd))
+		case class != "" && claim.StorageClass != class, claim.Requested < new(helper.StorageCapacity(etcd)).Value():
+			s.violated("claim %s is complete with class %s and %d bytes, and %s and %s are requested", claim.Name, claim.StorageClass, claim.Requested, class, new(helper.StorageCapacity(etcd)).String())
+		}
+	}
+}
+
+// existingIn returns the number of members of the joined cluster in an observation.
+func (s *scenario) existingIn(o etcdcluster.Observation) int {
+	count := 0
+	for _, listed := range o.Etcd.MemberList {
+		if at := slices.IndexFunc(s.Members, func(m *simulator.Member) bool { return m.ID == listed.ID }); at >= 0 && s.IsExisting(s.Members[at]) {
+			count++
+		}
+	}
+
+	return count
+}
+
 // evenTimeout is how long a removal may leave an even number of voting members while the next removal is allowed. Expansions of volumes come first.
 const evenTimeout = time.Minute
 

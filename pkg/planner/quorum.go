@@ -5,7 +5,6 @@
 package planner
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -348,7 +347,8 @@ func otherProblems(v view, than ...etcdcluster.Member) string {
 		if pod := other.Pod; isGiven || pod == nil || pod.Ready || v.now.Sub(pod.ReadinessSince()) < unreadyHoldTime {
 			continue
 		}
-		if problem := cmp.Or(v.o.StartProblem(other.Ordinal), overdueHint(v.etcd, v.o, *other.Pod, v.now)); problem != "" {
+		hint := overdueHint(v.etcd, v.o, *other.Pod, v.now)
+		if hint != "" || !other.Pod.Deleting && v.o.StartProblem(other.Ordinal) != "" {
 			sentences.WriteString("; " + awaitedOfPod(v, other))
 		}
 	}

@@ -88,6 +88,7 @@ func (s *scenario) reconcile() bool {
 		s.noteKnown()
 	}
 	s.result = s.operator.Reconcile()
+	s.checkComplete()
 	if !s.acted {
 		s.noteResult()
 	}

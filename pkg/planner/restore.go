@@ -115,7 +115,7 @@ func outOfServiceHint(pod etcdcluster.Pod) string {
 		return ""
 	}
 
-	return fmt.Sprintf(" (if node %s does not recover, taint it with node.kubernetes.io/out-of-service)", pod.Node)
+	return fmt.Sprintf(" (if node %s is shut down and does not recover, taint it with node.kubernetes.io/out-of-service)", pod.Node)
 }
 
 // possiblyHealthyMember names a member that is healthy, or may be healthy on an unreachable node. Empty: there is none.

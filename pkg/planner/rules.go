@@ -201,7 +201,8 @@ func planSinglePod(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, p plan.P
 		p.Reason = fmt.Sprintf("%d of 1 healthy; the StatefulSet starts the member", healthy)
 		p.WaitsFor = awaitedSinglePod(etcd, o, now)
 	case pod.IsOutdated(o.StatefulSet):
-		p.Surge, p.Restarts = nil, o.State.PodSize > 0 && cannotStart(*pod, now)
+		p.Surge = keptSurge(o)
+		p.Restarts = (o.State.PodSize > 0 || p.Surge != nil) && cannotStart(*pod, now)
 
 		return withoutSurge(replaceSinglePod(etcd, o, p, now), etcd, o, now)
 	case !pod.Ready:
@@ -211,6 +212,9 @@ func planSinglePod(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, p plan.P
 		p.Stage = plan.StageWaitForMembers
 		p.Reason = fmt.Sprintf("%d of 1 healthy; the member runs the latest rendered manifests", healthy)
 		p.WaitsFor = awaitedSinglePod(etcd, o, now)
+		if hold := pod.ReadinessSince().Add(unreadyHoldTime); now.Before(hold) && (o.State.PodSize > 0 || keptSurge(o) != nil) {
+			p.RequeueAfter = hold.Sub(now) // it may be restarted then
+		}
 	default:
 		p.Surge = keptSurge(o)
 		p.Stage = plan.StageDone

@@ -241,6 +241,9 @@ func beginScaleIn(v view, p plan.Plan, to int32) plan.Plan {
 
 		return p
 	}
+	if moved, is := replaceUnreadyLeader(v, p, v.members[to:], v.members[:to]); is {
+		return moved
+	}
 	if before, waits := snapshotBeforeRemoval(v, p); waits {
 		before.Render = !holdsRest(v.o.SnapshotAttempts, before)
 
@@ -377,8 +380,8 @@ func removeMember(v view, p plan.Plan, next etcdcluster.ListedMember) plan.Plan 
 		return prepared
 	}
 	if !p.ScaleIn.Removing {
-		if isLeaderUnready(v) { // its sidecar takes no snapshot
-			return moveLeaderBeforeRemoval(v, p)
+		if moved, is := replaceUnreadyLeader(v, p, v.leaving, v.members); is {
+			return moved
 		}
 		if before, waits := waitBeforeRemoval(v, p); waits {
 			return before
@@ -405,13 +408,21 @@ func removeMember(v view, p plan.Plan, next etcdcluster.ListedMember) plan.Plan 
 	return p
 }
 
-// isLeaderUnready is true if a member leads that leaves and whose pod is not ready, and a member that stays may lead.
-func isLeaderUnready(v view) bool {
-	isUnready := func(m etcdcluster.Member) bool {
+// replaceUnreadyLeader transfers the leadership from a member that leaves and whose pod is not ready to a member that stays. The sidecar of the leader
+// takes the snapshot.
+func replaceUnreadyLeader(v view, p plan.Plan, leaving, staying []etcdcluster.Member) (plan.Plan, bool) {
+	from := slices.IndexFunc(leaving, func(m etcdcluster.Member) bool {
 		return m.Pod != nil && !m.Pod.Ready && m.Endpoint != nil && m.Endpoint.Reachable && m.Endpoint.IsLeader()
+	})
+	to := slices.IndexFunc(staying, func(m etcdcluster.Member) bool { return mayLead(m) && m.Pod != nil && m.Pod.Ready })
+	if from < 0 || to < 0 || v.o.Defragmentation != "" || !helper.IsStoreConfigured(v.etcd) {
+		return p, false
 	}
+	leader := leaving[from]
+	p.Reason = fmt.Sprintf("%s; the sidecar of leader %s takes no snapshot before %s is ready", v.quorumStatus(), leader.Name, leader.Pod.Name)
+	p.Step = plan.MoveLeader{Meta: plan.Meta{Object: leader.Pod.Name, UID: leader.Pod.UID}, To: staying[to].ID(), ToName: staying[to].Name}
 
-	return slices.ContainsFunc(v.leaving, isUnready) && slices.ContainsFunc(v.members, mayLead)
+	return p, true
 }
 
 // healthyPods returns the UIDs of the pods of the healthy members.

@@ -103,7 +103,7 @@ var _ = Describe("Scale-in", func() {
 		Expect(s.Objects.State.PodSize).To(BeEquivalentTo(3))
 		o := s.Observe()
 		pod := &o.Pods[0]
-		pod.Ready, pod.ContainersReady, pod.ReadyChangedAt = false, false, s.Now().Add(-time.Hour)
+		pod.Ready, pod.ContainersReady, pod.Containers[0].Ready, pod.ReadyChangedAt = false, false, false, s.Now().Add(-time.Hour)
 		Expect(planner.For(s.Etcd.DeepCopy(), o, s.Now()).PodSize).To(BeEquivalentTo(3), "etcd has not restarted")
 		pod.Containers[0].Restarts, pod.Containers[0].StartedAt = 1, s.Now().Add(-2*time.Hour)
 		Expect(planner.For(s.Etcd.DeepCopy(), o, s.Now()).PodSize).To(BeEquivalentTo(3), "etcd has not restarted since the pod was ready")
@@ -113,17 +113,23 @@ var _ = Describe("Scale-in", func() {
 		Expect(planner.For(s.Etcd.DeepCopy(), o, s.Now()).Step).To(BeAssignableToTypeOf(plan.DeletePod{}))
 	})
 
-	It("transfers the leadership before the snapshot if the leader leaves, and its sidecar does not start", func() {
+	DescribeTable("transfers the leadership before the snapshot if the leader leaves, and its sidecar does not start", func(image string, isRecorded bool) {
 		s := running(3, withStore)
-		s.inject("a scale-in to one is recorded, the image changes, and the sidecar of main-2 does not start again", func() {
-			s.Etcd.Spec.Replicas, s.image, s.Objects.State.ScaleIn = 1, "v2", &state.ScaleIn{To: 1, Since: s.Now()}
+		s.inject("a scale-in to one begins, and the sidecar of main-2 does not start again", func() {
+			s.Etcd.Spec.Replicas, s.image = 1, image
+			if isRecorded {
+				s.Objects.State.ScaleIn = &state.ScaleIn{To: 1, Since: s.Now()}
+			}
 			s.BreakSidecar(2)
 			s.StopEtcd(2)
 			s.Leader = s.Member(2).ID
 		})
 		s.run()
 		s.expectDone()
-	})
+	},
+		Entry("before it is recorded", "v1", false),
+		Entry("after it is recorded, and the image changes", "v2", true),
+	)
 
 	It("to one replaces the pod of a member that does not start again, although no operation is requested", func() {
 		s := running(3, withStore)
@@ -131,13 +137,12 @@ var _ = Describe("Scale-in", func() {
 		s.run()
 		s.expectDone()
 		s.resetTrace()
-		s.inject("etcd of main-0 ends, and its sidecar does not start it again", func() {
+		s.inject("the data of main-0 is corrupted, so that its etcd does not start again", func() {
+			s.CorruptVolume(0)
 			s.StopEtcd(0)
-			s.BreakSidecar(0)
 			s.Objects.PodFor(0).Containers[0].Restarts = 1
 		})
-		s.runFor(60)
-		s.expectDone()
+		s.runFor(40)
 		Expect(s.steps["DeletePod"]).To(Equal(1))
 	})
 

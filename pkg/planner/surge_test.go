@@ -164,7 +164,12 @@ var _ = Describe("Surge", func() {
 		o := s.Observe()
 		pod := &o.Pods[0]
 		pod.Ready, pod.ContainersReady, pod.ReadyChangedAt, pod.Containers[0].Restarts = false, false, s.Now().Add(-time.Hour), 1
+		Expect(planner.For(s.Etcd.DeepCopy(), o, s.Now()).Step).To(BeNil(), "only the sidecar is not ready")
+		pod.Containers[0].Ready = false
 		Expect(planner.For(s.Etcd.DeepCopy(), o, s.Now()).Step).To(BeAssignableToTypeOf(plan.DeletePod{}))
+		outdated := o
+		outdated.StatefulSet.UpdateRevision, outdated.StatefulSet.Template = "next", "next"
+		Expect(planner.For(s.Etcd.DeepCopy(), outdated, s.Now()).Restarts).To(BeTrue(), "also if another version of the operator has changed the template")
 		o.State.Surge.Pod = "another"
 		Expect(planner.For(s.Etcd.DeepCopy(), o, s.Now()).Step).To(BeNil())
 	})

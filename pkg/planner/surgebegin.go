@@ -7,6 +7,7 @@ package planner
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/etcdversion"
@@ -264,10 +265,12 @@ func restartAfterSurge(o etcdcluster.Observation, p plan.Plan, now time.Time) (p
 	return p, true
 }
 
-// cannotStart is true for a pod that has not been ready for a while, and whose etcd has ended or restarted since then.
+// cannotStart is true for a pod that has not been ready for a while, and whose etcd has ended or restarted since then. It is false if only the sidecar is
+// not ready.
 func cannotStart(pod etcdcluster.Pod, now time.Time) bool {
+	isEtcdReady := slices.ContainsFunc(pod.Containers, func(c etcdcluster.Container) bool { return c.Name == etcdcluster.ContainerEtcd && c.Ready })
 	runsSince, unreadySince := pod.RunsSince(etcdcluster.ContainerEtcd), pod.ReadinessSince()
 	hasRestarted := pod.Restarts(etcdcluster.ContainerEtcd) > 0 && (runsSince.IsZero() || !runsSince.Before(unreadySince))
 
-	return !pod.Ready && !pod.IsNodeUnreachable() && hasRestarted && now.Sub(unreadySince) >= unreadyHoldTime
+	return !pod.Ready && !isEtcdReady && !pod.IsNodeUnreachable() && hasRestarted && now.Sub(unreadySince) >= unreadyHoldTime
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
@@ -35,14 +36,14 @@ var remedies = []struct {
 	message *regexp.Regexp
 	apply   func(s *randomScenario, groups []string) string
 }{
-	{regexp.MustCompile(`(?:check node|node) ([\w-]+)`), func(s *randomScenario, groups []string) string {
-		if node := s.Node(groups[1]); node == nil || !node.Partitioned {
+	{regexp.MustCompile(`check node (\w+)|node (\w+),? (?:to be reachable|is unreachable|has been unreachable)`), func(s *randomScenario, groups []string) string {
+		name := cmp.Or(groups[1], groups[2])
+		if node := s.Node(name); node == nil || !node.Partitioned || node.OutOfService {
 			return ""
 		}
-		s.PartitionNode(groups[1], false)
-		s.Node(groups[1]).OutOfService = false
+		s.PartitionNode(name, false)
 
-		return "node " + groups[1] + " recovers"
+		return "node " + name + " recovers"
 	}},
 	{regexp.MustCompile(`image \S+ of container etcd .*correct spec.etcd.image`), func(s *randomScenario, _ []string) string {
 		if s.image == "good" {
@@ -53,8 +54,11 @@ var remedies = []struct {
 		return "the image is corrected"
 	}},
 	{regexp.MustCompile(`If it does not continue, set them back`), func(s *randomScenario, _ []string) string {
-		accepted := s.Objects.State.Accepted.Spec.Etcd
+		accepted, before := s.Objects.State.Accepted.Spec.Etcd, s.Etcd.Spec.DeepCopy()
 		s.Etcd.Spec.Replicas, s.Etcd.Spec.Etcd.ServerPort, s.Etcd.Spec.Etcd.PeerUrlTLS, s.Etcd.Spec.Etcd.Version = 1, accepted.ServerPort, accepted.PeerUrlTLS, accepted.Version
+		if apiequality.Semantic.DeepEqual(s.Etcd.Spec, *before) {
+			return ""
+		}
 
 		return "the size, the version, the ports and TLS are set back"
 	}},
@@ -111,7 +115,7 @@ var remedies = []struct {
 
 		return "the sidecar of " + pod.Name + " does not start, so that the pod is deleted"
 	}},
-	{regexp.MustCompile(`check [^;]*the store|[Tt]he store (?:does not|needs|may be)|snapshot in the store|store: `), func(s *randomScenario, _ []string) string {
+	{regexp.MustCompile(`check [^;]*the store|[Tt]he store (?:does not|needs|may be)|snapshot in the store`), func(s *randomScenario, _ []string) string {
 		if s.Store.Down {
 			return s.storeFails()
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
@@ -39,10 +40,10 @@ var _ = Describe("A surge of a single member with a large database", func() {
 		duration := writeLog.TimeHash(ctx)
 		GinkgoWriter.Printf("the hash of the keys took %s: %v\n", duration.Round(10*time.Millisecond), workload.Stop(ctx))
 
-		surge(ctx, ns, etcd, "restart", largeBound, patch(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Labels["tier"] = "one" }))
-		surge(ctx, ns, etcd, "surge", largeBound, patch(func(etcd *druidv1alpha1.Etcd) {
+		restart := surge(ctx, ns, etcd, "restart", largeBound, patch(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Labels["tier"] = "one" }))
+		Expect(surge(ctx, ns, etcd, "surge", largeBound, patch(func(etcd *druidv1alpha1.Etcd) {
 			withSurge(etcd)
 			etcd.Spec.Labels["tier"] = "two"
-		}))
+		}))).To(BeNumerically("<", restart))
 	}, SpecTimeout(3*specTimeout))
 })

@@ -35,23 +35,25 @@ func withSurge(etcd *druidv1alpha1.Etcd) {
 const surgeBound = 3 * time.Second
 
 // surge changes something, and expects that the only member is replaced. Nothing may be left of a temporary second member. The longest time without
-// a write has to be below the bound.
-func surge(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd, phase string, bound time.Duration, change func()) {
+// a write has to be below the bound, and is returned.
+func surge(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd, phase string, bound time.Duration, change func()) (longest time.Duration) {
 	GinkgoHelper()
 	before := podsByName(ctx, ns)["main-0"]
 	workload := ns.StartWorkload(ctx, etcd, phase)
 	timeline := ns.StartTimeline(ctx, etcd)
 	change()
-	ns.Eventually(ctx, etcd, func(g Gomega) {
+	Eventually(func(g Gomega) {
+		g.Expect(ns.Client.Get(ctx, client.ObjectKeyFromObject(etcd), etcd)).To(Succeed())
 		pods := podsByName(ctx, ns)
 		g.Expect(pods).To(HaveLen(1))
 		g.Expect(pods["main-0"].UID).NotTo(Equal(before.UID))
 		g.Expect(framework.CheckReady(etcd)).To(Succeed())
-	})
+	}).WithContext(ctx).WithTimeout(max(framework.ReadyTimeout, 3*bound)).WithPolling(framework.PollInterval).Should(Succeed(), ns.State)
 	timeline.End(phase)
 	for _, stats := range workload.Stop(ctx) {
 		expectBelow(stats.MembersGap, bound, stats.String())
 		expectBelow(stats.WriteGap, max(bound, surgeBound), stats.String())
+		longest = max(longest, stats.WriteGap, stats.MembersGap)
 	}
 	Expect(ns.ClaimUIDs(ctx)).To(HaveLen(1))
 	leases := &coordinationv1.LeaseList{}
@@ -60,6 +62,8 @@ func surge(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1
 	members, err := ns.NewWriteLog(etcd).Members(ctx)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(members.Members).To(HaveLen(1))
+
+	return longest
 }
 
 // drain cordons the node of the first member and evicts its pod as kubectl drain does, until the pod is gone. The cleanup uncordons the node.
@@ -180,7 +184,9 @@ var _ = Describe("A surge of a single member", func() {
 		ns.Create(ctx, task)
 		eventuallyTask(ctx, ns, task, func(g Gomega) {
 			g.Expect(task.Status.LastOperation).To(HaveField("Description", ContainSubstring("Waiting for the surge")))
-			g.Expect(ns.ClaimNamed(ctx, "main-main-0").Status.Phase).To(Equal(corev1.ClaimPending))
+			claim := &corev1.PersistentVolumeClaim{}
+			g.Expect(ns.Client.Get(ctx, client.ObjectKey{Namespace: ns.Name, Name: "main-main-0"}, claim)).To(Succeed())
+			g.Expect(claim.Status.Phase).To(Equal(corev1.ClaimPending))
 		})
 		writeLog.WriteManyTo(ctx, memberPod(ctx, ns, 1), 20)
 
