@@ -202,8 +202,8 @@ func (r *reader) neededSecrets(request Request) []helper.SecretUse {
 // includes the case that an older CustomResourceDefinition has pruned spec.etcd.enableTLS since.
 func (r *reader) effective() *druidv1alpha1.Etcd {
 	pinned := peers.PinnedTLS(r.etcd, r.observation, r.now())
-	if r.observation.StatefulSet.TLS.PeerCA != "" && helper.PeerTLS(r.etcd) != nil && r.etcd.Spec.Replicas > 0 {
-		pinned = new(true) // the pods keep peer TLS if their members are healthy, which is not observed yet
+	if isRendered := r.observation.StatefulSet.TLS.PeerCA != ""; isRendered && pinned != nil && helper.PeerTLS(r.etcd) != nil && r.etcd.Spec.Replicas > 0 {
+		pinned = &isRendered // healthy members keep the rendered mode, and their responses are not observed yet
 	}
 	modes, errs := secrets.Decide(r.etcd, r.observation.State.TLS, pinned)
 	if len(errs) > 0 {

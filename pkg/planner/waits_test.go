@@ -31,7 +31,8 @@ var _ = Describe("Random waits", func() {
 	})
 })
 
-// remedies are what users do about the messages that match. The first one that changes anything is applied. Each gets the groups of its match.
+// remedies are what users do about the messages that match. The first one that changes anything is applied. Each gets the groups of its match. Three
+// need more than the message: the scheduler names taints, the logs name the sidecar, and only a person sees that other data responds.
 var remedies = []struct {
 	message *regexp.Regexp
 	apply   func(s *randomScenario, groups []string) string
