@@ -199,13 +199,10 @@ func (r *reader) neededSecrets(request Request) []helper.SecretUse {
 }
 
 // effective returns the Etcd with TLS as its cluster uses it. If TLS was switched off, no pod needs the Secrets that the spec still names. This
-// includes the case that an older CustomResourceDefinition has pruned spec.etcd.enableTLS since.
+// includes the case that an older CustomResourceDefinition has pruned spec.etcd.enableTLS since. The Secrets of the rendered mode are read in any case,
+// because the StatefulSet mounts them.
 func (r *reader) effective() *druidv1alpha1.Etcd {
-	pinned := peers.PinnedTLS(r.etcd, r.observation, r.now())
-	if isRendered := r.observation.StatefulSet.TLS.PeerCA != ""; isRendered && pinned != nil && helper.PeerTLS(r.etcd) != nil && r.etcd.Spec.Replicas > 0 {
-		pinned = &isRendered // healthy members keep the rendered mode, and their responses are not observed yet
-	}
-	modes, errs := secrets.Decide(r.etcd, r.observation.State.TLS, pinned)
+	modes, errs := secrets.Decide(r.etcd, r.observation.State.TLS, peers.PinnedTLS(r.etcd, r.observation, r.now()))
 	if len(errs) > 0 {
 		return r.etcd
 	}
