@@ -92,6 +92,13 @@ var _ = Describe("Different data", func() {
 		Entry("the sidecar of another one does not start again, and the image becomes v2", int32(3), 2, isExcluded, breakSidecar(0)),
 		Entry("the same happens after the claim was deleted", int32(5), 1, isClaimDeleted, breakSidecar(3)),
 		Entry("the pod of another one is deleted after the claim was", int32(5), 4, isClaimDeleted, func(s *scenario) { s.DeletePod(0) }),
+		Entry("two sidecars do not start again, and peer TLS is enabled with the image v2", int32(3), 2, isExcluded, func(s *scenario) {
+			breakSidecar(2)(s)
+			breakSidecar(0)(s)
+			s.runFor(1)
+			withPeerTLS(s.Etcd)
+			s.Etcd.Generation++
+		}),
 		Entry("it becomes the leader", int32(3), 2, isExcluded, func(s *scenario) { s.Leader = s.Member(2).ID }),
 	)
 

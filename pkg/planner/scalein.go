@@ -315,6 +315,9 @@ func awaitedBeforeRemoval(v view) string {
 	if found := v.o.State.Inconsistency; found != nil {
 		return "all members to have the same data: " + consistency.Describe(*found)
 	}
+	if v.o.PeerChangePending && v.o.State.ScaleIn == nil { // a member that leaves may have stopped, and does not change them any more
+		return "the peer URLs of all members to change"
+	}
 
 	return awaitedBeforeReplacement(v)
 }
@@ -326,8 +329,6 @@ func awaitedBeforeReplacement(v view) string {
 		return acceptHint(v.o)
 	case v.o.Defragmentation != "":
 		return "EtcdOpsTask " + v.o.Defragmentation + " to end"
-	case v.o.PeerChangePending && v.o.State.ScaleIn == nil: // a member that leaves may have stopped, and does not change them any more
-		return "the peer URLs of all members to change"
 	default:
 		return ""
 	}
