@@ -97,6 +97,9 @@ func VotersOf(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) (voters []Mem
 	var leaders []Member
 	version := ""
 	for _, m := range etcdcluster.VotingMembers(etcd, o) {
+		if isNotRequested(m, etcd, o) {
+			continue
+		}
 		if reason := awaitedOf(m); reason != "" {
 			return nil, 0, fmt.Errorf("%w: member %s %s", ErrNotComparable, m.Name, reason)
 		}
@@ -119,6 +122,11 @@ func VotersOf(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) (voters []Mem
 	}
 
 	return voters, revision, nil
+}
+
+// isNotRequested is true for a member of a scale-up that was taken back before it started.
+func isNotRequested(m etcdcluster.Member, etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) bool {
+	return m.Listed == nil && m.Pod == nil && m.Ordinal >= int(max(etcd.Spec.Replicas, etcdcluster.RenderedReplicas(o))) && len(o.Etcd.MemberList) > 0
 }
 
 // awaitedOf returns why a member cannot be compared. Empty: it can.

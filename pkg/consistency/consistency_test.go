@@ -84,6 +84,13 @@ var _ = Describe("Consistency", func() {
 			Expect(voters).To(HaveLen(3))
 		})
 
+		It("does not wait for a member of a scale-up that was taken back before the member started", func() {
+			etcd.Spec.Replicas, o.State.Size, o.State.Replicas = 3, 5, new(int32(3))
+			voters, _, err := consistency.VotersOf(etcd, o)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(voters).To(HaveLen(3))
+		})
+
 		It("returns the only member of a cluster", func() {
 			etcd.Spec.Replicas, o.Pods, o.Etcd.MemberList = 1, o.Pods[:1], o.Etcd.MemberList[:1]
 			voters, _, err := consistency.VotersOf(etcd, o)
@@ -108,6 +115,7 @@ var _ = Describe("Consistency", func() {
 			Entry("without any response, although all pods are ready", "main-0 is not healthy", func() { o.Etcd = etcdcluster.EtcdResponses{MemberList: o.Etcd.MemberList} }),
 			Entry("with a learner", "main-1 does not vote", func() { o.Etcd.MemberList[1].Learner = true }),
 			Entry("with a member that has not joined", "main-2 does not vote", func() { o.Etcd.MemberList = o.Etcd.MemberList[:2] }),
+			Entry("with a member that a scale-up has not started yet", "main-3 is not healthy", func() { etcd.Spec.Replicas, o.State.Size, o.State.Replicas = 5, 5, new(int32(3)) }),
 			Entry("with a response of another member", "main-1 responds with another ID", func() { o.Etcd.Members[1].MemberID = 0xb1 }),
 			Entry("with a voting member of another cluster", "3 of 4 voting members", func() { o.Etcd.MemberList = append(o.Etcd.MemberList, etcdcluster.ListedMember{ID: 7, Name: "old-0"}) }),
 			Entry("without a member", "0 of 0 voting members", func() { etcd.Spec.Replicas, o.Pods, o.Etcd.MemberList = 0, nil, nil }),
