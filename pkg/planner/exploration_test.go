@@ -206,6 +206,9 @@ func explore(begin func() *scenario, kinds []string, others ...injection) {
 	for len(e.points) > 0 && len(e.problems) < maxReported {
 		next := e.points[0]
 		e.points = e.points[1:]
+		if len(e.points)%1000 == 0 {
+			GinkgoWriter.Printf("%d states, %d transitions, %d points with %d or more faults are left\n", len(e.states), e.transitions, len(e.points), len(next.faults))
+		}
 		for i := range e.injections {
 			if e.run(append(slices.Clone(next.faults), fault{next.tick, i})) != nil {
 				injected[i] = true
@@ -382,7 +385,7 @@ func (k *keyWriter) writeKind(v reflect.Value) {
 			}
 		}
 	case reflect.String:
-		k.text = append(k.text, names.ReplaceAllStringFunc(v.String(), func(name string) string { return strconv.Itoa(k.numberOf(name)) })...)
+		k.writeText(v.String())
 	case reflect.Bool:
 		k.text = strconv.AppendBool(k.text, v.Bool())
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
@@ -393,6 +396,14 @@ func (k *keyWriter) writeKind(v reflect.Value) {
 		k.text = strconv.AppendUint(k.text, v.Uint(), 10)
 	default: // functions
 	}
+}
+
+// writeText writes a text with the number of a name at its start.
+func (k *keyWriter) writeText(text string) {
+	if strings.HasPrefix(text, "pv-") || len(text) > 1 && 'a' <= text[0] && text[0] <= 'f' {
+		text = names.ReplaceAllStringFunc(text, func(name string) string { return strconv.Itoa(k.numberOf(name)) })
+	}
+	k.text = append(k.text, text...)
 }
 
 // isRevision is true for a field that changes with each write, or only counts.

@@ -109,12 +109,12 @@ var remedies = []struct {
 	}},
 	{regexp.MustCompile(`(?:pod|member) main-(\d)[^;]*: it has not been ready since [^;]*; check [^;]*the logs of the pod`), func(s *randomScenario, groups []string) string {
 		pod := s.Objects.PodFor(int(groups[1][0] - '0'))
-		if pod == nil || !s.Process(pod.UID).SidecarBroken {
+		if pod == nil || !s.Process(pod.UID).SidecarBroken && (s.Member(pod.Ordinal) != nil || s.Leader == 0) {
 			return ""
 		}
 		s.DeletePod(pod.Ordinal)
 
-		return "the sidecar of " + pod.Name + " does not start, so that the pod is deleted"
+		return "the sidecar of " + pod.Name + " does not start, or etcd in it has not joined, so that the pod is deleted"
 	}},
 	{regexp.MustCompile(`check [^;]*the store|[Tt]he store (?:does not|needs|may be)|snapshot in the store`), func(s *randomScenario, _ []string) string {
 		if s.Store.Down {
