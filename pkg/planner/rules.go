@@ -74,7 +74,7 @@ func decide(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) 
 // ForAccepted decides for a canonical Etcd as it was accepted last, while a later generation is blocked or is refused. It is the same as
 // For, but volumes that cannot have the accepted size any more do not block other changes.
 func ForAccepted(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) plan.Plan {
-	if o.State.Surge.IsActive() || o.State.Migration != nil {
+	if o.State.Surge.IsActive() || o.State.ReplacesVolumes() {
 		return For(etcd, o, now) // its cause may be that a volume cannot be expanded
 	}
 	o.Claims = slices.Clone(o.Claims)

@@ -399,6 +399,60 @@ var _ = Describe("Surge", func() {
 		}),
 	)
 
+	DescribeTable("leaves the volume to a migration if the size changes before it was replaced", func(change func(*scenario), isReplaced func(etcdcluster.Claim) bool) {
+		s := running(withStore, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.StorageClass = new("slow") })
+		s.inject("the spec requests another volume", func() { change(s) })
+		s.runUntil(func() bool { return s.Objects.PodFor(1) != nil && s.Objects.PodFor(1).Node != "" })
+		Expect(s.Objects.State.Surge.Phase).To(Equal(state.SurgeJoin))
+		s.inject("spec.replicas becomes 3", func() { s.Etcd.Spec.Replicas = 3 })
+		s.run()
+		s.expectDone()
+		Expect(isReplaced(*s.Objects.ClaimFor(0))).To(BeTrue())
+		Expect(s.Objects.State.Migration).To(BeNil())
+	},
+		Entry("of another StorageClass", func(s *scenario) { s.Etcd.Spec.StorageClass = new("fast") }, func(c etcdcluster.Claim) bool { return c.StorageClass == "fast" }),
+		Entry("of a smaller size", func(s *scenario) { shrink(s.Etcd) }, func(c etcdcluster.Claim) bool { return c.Requested == 10<<30 }),
+		Entry("of a larger size", func(s *scenario) {
+			s.FixedVolumes = true
+			s.Etcd.Spec.StorageCapacity = new(resource.MustParse("32Gi"))
+		}, func(c etcdcluster.Claim) bool { return c.Requested == 32<<30 }),
+	)
+
+	It("leaves the volume to a migration if the size and the volume change while the temporary member joins", func() {
+		s := running(withStore, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.StorageClass = new("slow") })
+		changeImage(s)
+		s.runUntil(func() bool { return s.Objects.PodFor(1) != nil && s.Objects.PodFor(1).Node != "" })
+		s.inject("spec.replicas and spec.storageClass change", func() { s.Etcd.Spec.Replicas, s.Etcd.Spec.StorageClass = 3, new("fast") })
+		s.run()
+		s.expectDone()
+		Expect(s.Objects.ClaimFor(0).StorageClass).To(Equal("fast"))
+	})
+
+	It("replaces the volume again by a smaller one that is requested while the surge ends", func() {
+		s := running(withStore)
+		changeImage(s)
+		s.runUntil(func() bool { return s.Objects.State.Surge != nil && s.Objects.State.Surge.Phase == state.SurgeEnd })
+		s.inject("spec.storageCapacity decreases", func() { shrink(s.Etcd) })
+		s.run()
+		s.expectDone()
+		Expect(s.Objects.ClaimFor(0).Requested).To(BeEquivalentTo(10 << 30))
+		Expect(s.Objects.State.Surge).To(HaveField("ReplacesVolume", false))
+	})
+
+	DescribeTable("keeps a volume that a user expands while the surge ends", func(phase state.SurgePhase) {
+		s := running(withStore)
+		s.inject("spec.storageCapacity decreases", func() { shrink(s.Etcd) })
+		s.runUntil(func() bool { return s.Objects.State.Surge != nil && s.Objects.State.Surge.Phase == phase })
+		s.inject("a user expands the volume", func() { s.Objects.ClaimFor(0).Requested = 20 << 30 })
+		s.run()
+		s.expectDone()
+		Expect(s.Objects.ClaimFor(0).Requested).To(BeEquivalentTo(20 << 30))
+		Expect(s.Objects.State.Surge).To(HaveField("ReplacesVolume", false))
+	},
+		Entry("before the temporary member is removed", state.SurgeEnd),
+		Entry("before the volume of the temporary member is deleted", state.SurgeCleanUp),
+	)
+
 	It("drops a smaller volume that is not requested any more", func() {
 		s := running(withStore)
 		changeImage(s)

@@ -5,7 +5,6 @@
 package planner
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -53,6 +52,7 @@ func volumeCause(subject string, etcd *druidv1alpha1.Etcd, o etcdcluster.Observa
 	wanted, class, template := new(helper.StorageCapacity(etcd)).Value(), etcd.Spec.StorageClass, o.StatefulSet.Rendering
 	isOtherClass := class != nil && *class != claim.StorageClass && (etcd.Spec.Replicas == 1 || requestsClass(template, *class) || o.State.ReplacesVolumes())
 	isSmaller := wanted < claim.Requested && (wanted < template.VolumeSize() || o.State.ReplacesVolumes())
+	isLarger := wanted > claim.Requested && isFixed(claim) && (etcd.Spec.Replicas == 1 || o.State.ReplacesVolumes())
 	switch {
 	case !claim.Exists || !claim.Bound || claim.Deleting:
 		return ""
@@ -60,7 +60,7 @@ func volumeCause(subject string, etcd *druidv1alpha1.Etcd, o etcdcluster.Observa
 		return fmt.Sprintf("%s is of StorageClass %q, and %q is requested", subject, claim.StorageClass, *class)
 	case isSmaller:
 		return fmt.Sprintf("%s has %s, and %s are requested", subject, formatBytes(claim.Requested), formatBytes(wanted))
-	case etcd.Spec.Replicas == 1 && wanted > claim.Requested && claim.Expandable != nil && !*claim.Expandable:
+	case isLarger:
 		return fmt.Sprintf("%s has %s and cannot be expanded to %s", subject, formatBytes(claim.Requested), formatBytes(wanted))
 	default:
 		return ""
@@ -108,22 +108,32 @@ const restartHint = "To restart the member instead, set spec.etcd.updateStrategy
 
 // recordReplacement records with the first rendering of another claim template that a surge replaces the volume. Afterwards, the StatefulSet has the new
 // claim template. Only the record then distinguishes a volume that is to be smaller from one that a user has expanded. It stays until the volume is
-// as requested, also if the member restarts, hibernates, or has another update strategy before the surge begins.
+// as requested. The member may restart, hibernate or get another update strategy before, and a surge may end without it. A migration replaces the volume if
+// members are added. The record of a surge in progress is about the claim that it names: it has replaced every other one.
 func recordReplacement(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, p plan.Plan, now time.Time) plan.Plan {
 	last, claim := o.State.Surge, o.ClaimFor(0)
-	isRecorded := last != nil && last.ReplacesVolume
-	if !p.Render || last.IsActive() || claim == nil || etcd.Spec.Replicas > 1 || !isRecorded && !replacesVolumes(etcd, o) {
+	isRecorded := last != nil && last.ReplacesVolume && etcd.Spec.Replicas <= 1
+	isReplacing := p.Surge != nil && p.Surge.Phase == state.SurgeDiscard // the claim in the record is deleted now
+	if !p.Render || isReplacing || claim == nil || !isRecorded && !replacesVolumes(etcd, o) && !last.IsActive() {
 		return p
 	}
+	if last.IsActive() && claim.UID != last.Claim {
+		replaced := *last
+		replaced.ReplacesVolume = false
+		o.State.Surge = &replaced
+	}
 	cause := volumeCause("its volume", etcd, o, *claim)
-	if cause == "" || p.Surge.IsActive() {
+	if cause == "" {
 		return p
 	}
 	next := state.Surge{Phase: state.SurgeRequested, Since: now, Cause: cause}
-	if before := cmp.Or(p.Surge, last); before != nil {
-		next = *before
+	switch {
+	case p.Surge != nil:
+		next = *p.Surge
+	case last != nil && !last.IsActive():
+		next = *last
 	}
-	next.ReplacesVolume = true
+	next.ReplacesVolume, next.Claim = true, claim.UID
 	p.Surge = &next
 
 	return p

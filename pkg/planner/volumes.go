@@ -38,7 +38,7 @@ func refuseVolumes(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) *plan.Re
 }
 
 // refuseVolume refuses a change that neither an expansion nor a new volume provides. A surge replaces the volume of the only member. A migration
-// replaces those of a multi-member cluster, but no volume whose StorageClass stays and does not allow the expansion.
+// replaces those of a multi-member cluster. A volume whose StorageClass stays and does not allow the expansion causes no migration.
 func refuseVolume(c etcdcluster.Claim, etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, template etcdcluster.ClaimTemplate) *plan.Refusal {
 	switch {
 	case etcd.Spec.Replicas > 1 && volumeCause("", etcd, o, c) == "":
@@ -50,10 +50,10 @@ func refuseVolume(c etcdcluster.Claim, etcd *druidv1alpha1.Etcd, o etcdcluster.O
 	}
 }
 
-// replacesVolumes is true if a surge replaces the volume of the only member, so that it can have another class or a smaller size. A hibernated member
-// gets it after the wake-up.
+// replacesVolumes is true if a surge replaces the volume of the only member, so that it can have another class or a smaller size. A member that has joined
+// an existing cluster is not replaced by a surge. A hibernated member gets the volume after the wake-up.
 func replacesVolumes(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) bool {
-	return helper.UsesSurge(etcd) && (etcd.Spec.Replicas == 1 || helper.IsHibernated(etcd) && etcdcluster.LastSize(o) == 1)
+	return helper.UsesSurge(etcd) && !joinsExisting(etcd, o) && (etcd.Spec.Replicas == 1 || helper.IsHibernated(etcd) && etcdcluster.LastSize(o) == 1)
 }
 
 // walBytes is the space for the write-ahead log: etcd keeps five files of 64 MiB, and allocates the next one.
@@ -97,13 +97,16 @@ func refuse(c etcdcluster.Claim, etcd *druidv1alpha1.Etcd, template etcdcluster.
 // refuseExpansion refuses a larger volume whose StorageClass does not allow the expansion.
 func refuseExpansion(c etcdcluster.Claim, etcd *druidv1alpha1.Etcd, template etcdcluster.ClaimTemplate) *plan.Refusal {
 	wanted := new(helper.StorageCapacity(etcd)).Value()
-	if c.Exists && c.Bound && wanted > template.Request && c.Requested < wanted && c.Expandable != nil && !*c.Expandable {
+	if c.Exists && c.Bound && wanted > template.Request && c.Requested < wanted && isFixed(c) {
 		return &plan.Refusal{Field: "spec.storageCapacity", Message: fmt.Sprintf("the volume of claim %s cannot be expanded from %s to %s: its StorageClass %q does not exist or does not allow it (allowVolumeExpansion); set it to %s, or allow it",
 			c.Name, formatBytes(c.Requested), formatBytes(wanted), c.StorageClass, formatBytes(template.Request))}
 	}
 
 	return nil
 }
+
+// isFixed is true for a claim whose StorageClass does not allow the expansion of its volume.
+func isFixed(c etcdcluster.Claim) bool { return c.Expandable != nil && !*c.Expandable }
 
 // isTooSmall is true if a claim has a volume that is smaller than rendered.
 func isTooSmall(c etcdcluster.Claim, size int64) bool {
@@ -136,7 +139,7 @@ func Outstanding(o etcdcluster.Observation, rendering etcdcluster.Rendering) []s
 	size := rendering.VolumeSize()
 	isReplaced := o.State.ReplacesVolumes()
 	isHeld := !isReplaced && slices.ContainsFunc(o.Claims, func(c etcdcluster.Claim) bool {
-		return isTooSmall(c, size) && (c.RefusedSize == size || c.Expandable != nil && !*c.Expandable)
+		return isTooSmall(c, size) && (c.RefusedSize == size || isFixed(c))
 	})
 	if isHeld && len(live.ClaimTemplates) == len(wanted.ClaimTemplates) {
 		wanted.ClaimTemplates = slices.Clone(wanted.ClaimTemplates)

@@ -62,6 +62,11 @@ var _ = Describe("Volumes", func() {
 		Entry("larger where their class does not allow it", func() { size("11Gi"); o.Claims[0].Expandable = new(false) },
 			"spec.storageCapacity", `the volume of claim main-main-0 cannot be expanded from 10Gi to 11Gi: its StorageClass "standard" does not exist or does not allow it (allowVolumeExpansion); set it to 10Gi, or allow it`),
 		Entry("of another class", func() { etcd.Spec.StorageClass = new("fast") }, "spec.storageClass", `of StorageClass "standard", and no volume changes its class`),
+		Entry("of another class, for a member that has joined an existing cluster, which no surge replaces", func() {
+			withSurge(etcd)
+			etcd.Spec.StorageClass = new("fast")
+			etcd.Spec.Etcd.BootstrapWithExistingCluster = &druidv1alpha1.BootstrapWithExistingCluster{ClientEndpoints: []string{"http://old:2379"}}
+		}, "spec.storageClass", `of StorageClass "standard", and no volume changes its class`),
 		Entry("of no class", func() { etcd.Spec.StorageClass = new("") }, "spec.storageClass", `of StorageClass "standard"`),
 		Entry("of other claims", func() { etcd.Spec.VolumeClaimTemplate = new("other") }, "spec.volumeClaimTemplate", "the data is in volumes of claims named main, which other would leave behind; set it to main"),
 	)

@@ -123,7 +123,8 @@ func (o *Operator) Reconcile() engine.Result {
 // Observe implements engine.Observer.
 func (o *Operator) Observe(_ context.Context, run *engine.Run) (etcdcluster.Observation, error) {
 	observed := o.Cluster.Observe()
-	if run.Target.NeedsMembers(observed, o.Config) {
+	etcd := helper.WithUpdateStrategy(run.Target.Canonical, o.Config.UpdateStrategy)
+	if run.Target.NeedsMembers(observed, o.Config) || engine.QueriesOnlyMember(etcd, observed, o.Now()) {
 		observed.Etcd = o.Cluster.queryMembers()
 	}
 	if run.Target.RequestsDowngrade(observed, o.Config) {

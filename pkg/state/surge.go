@@ -51,7 +51,8 @@ type Surge struct {
 	// Pod is the UID of the pod of the first member that is replaced. Its sidecar was started in a cluster of one member. From SurgeEnd on, it is the
 	// UID of the pod that replaces it, whose sidecar was started in a cluster of two members.
 	Pod types.UID `json:"pod,omitempty"`
-	// Claim is the UID of the claim of that pod. No other claim of the first member is deleted.
+	// Claim is the UID of the claim of that pod. No other claim of the first member is deleted. From SurgeReturn on, it may be the UID of the claim that
+	// replaces it, if the spec requests another volume by now. After the surge, it is the claim that is to be replaced.
 	Claim types.UID `json:"claim,omitempty"`
 	// Restarts is the number of restarts of etcd in that pod before the surge. A higher number means that its sidecar has checked its data again.
 	Restarts int32 `json:"restarts,omitempty"`
