@@ -7,6 +7,7 @@ package planner_test
 import (
 	"crypto/sha256"
 	"fmt"
+	"maps"
 	"os"
 	"reflect"
 	"regexp"
@@ -15,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/brunoga/deep"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/types"
@@ -70,32 +72,32 @@ const jobTicks = 120
 type injection struct {
 	name string
 	// begin injects the fault, and returns what ends it. False: it would change nothing now.
-	begin func(*scenario) (func(), bool)
+	begin func(*scenario) (func(*scenario), bool)
 	// ticks is the duration of the fault.
 	ticks int
 }
 
 func podDies(ordinal int) injection {
-	return injection{name: fmt.Sprintf("pod %d is deleted", ordinal), begin: func(s *scenario) (func(), bool) {
+	return injection{name: fmt.Sprintf("pod %d is deleted", ordinal), begin: func(s *scenario) (func(*scenario), bool) {
 		pod := s.Objects.PodFor(ordinal)
 		isThere := pod != nil && !pod.Deleting
 		s.DeletePod(ordinal)
 
-		return func() {}, isThere
+		return func(*scenario) {}, isThere
 	}}
 }
 
 func etcdDies(ordinal int) injection {
-	return injection{name: fmt.Sprintf("etcd of pod %d is killed", ordinal), begin: func(s *scenario) (func(), bool) {
+	return injection{name: fmt.Sprintf("etcd of pod %d is killed", ordinal), begin: func(s *scenario) (func(*scenario), bool) {
 		isRunning := s.RunningMember(ordinal) != nil
 		s.StopEtcdBehindStore(ordinal)
 
-		return func() {}, isRunning
+		return func(*scenario) {}, isRunning
 	}}
 }
 
 func nodeIsCutOff(ordinal int) injection {
-	return injection{name: fmt.Sprintf("the node of pod %d is cut off", ordinal), ticks: 20, begin: func(s *scenario) (func(), bool) {
+	return injection{name: fmt.Sprintf("the node of pod %d is cut off", ordinal), ticks: 20, begin: func(s *scenario) (func(*scenario), bool) {
 		pod := s.Objects.PodFor(ordinal)
 		if pod == nil || pod.Node == "" || s.Node(pod.Node).Partitioned {
 			return nil, false
@@ -103,26 +105,26 @@ func nodeIsCutOff(ordinal int) injection {
 		node := pod.Node
 		s.PartitionNode(node, true)
 
-		return func() { s.PartitionNode(node, false) }, true
+		return func(s *scenario) { s.PartitionNode(node, false) }, true
 	}}
 }
 
 func storeIsDown() injection {
-	return injection{name: "the store is down", ticks: 20, begin: func(s *scenario) (func(), bool) {
+	return injection{name: "the store is down", ticks: 20, begin: func(s *scenario) (func(*scenario), bool) {
 		wasDown := s.Store.Down
 		s.Store.Down = true
 
-		return func() { s.Store.Down = false }, !wasDown
+		return func(s *scenario) { s.Store.Down = false }, !wasDown
 	}}
 }
 
 // operatorIsKilled stops the operator. Another one starts later.
 func operatorIsKilled() injection {
-	return injection{name: "the operator is killed", ticks: 10, begin: func(s *scenario) (func(), bool) {
+	return injection{name: "the operator is killed", ticks: 10, begin: func(s *scenario) (func(*scenario), bool) {
 		wasKilled := s.isKilled
 		s.isKilled = true
 
-		return func() { s.isKilled = false; s.startOperator(s.operator.ClockOffset) }, !wasKilled
+		return func(s *scenario) { s.isKilled = false; s.startOperator(s.operator.ClockOffset) }, !wasKilled
 	}}
 }
 
@@ -134,47 +136,59 @@ func (s *scenario) startOperator(clockOffset time.Duration) {
 }
 
 func clockIsAhead() injection {
-	return injection{name: "an operator starts whose clock is ahead", ticks: 20, begin: func(s *scenario) (func(), bool) {
+	return injection{name: "an operator starts whose clock is ahead", ticks: 20, begin: func(s *scenario) (func(*scenario), bool) {
 		if s.operator.ClockOffset != 0 {
 			return nil, false
 		}
 		s.startOperator(20 * time.Minute)
 
-		return func() { s.startOperator(0) }, true
+		return func(s *scenario) { s.startOperator(0) }, true
 	}}
 }
 
 func learnersAreSlow() injection {
-	return injection{name: "learners catch up slowly", ticks: 30, begin: func(s *scenario) (func(), bool) {
+	return injection{name: "learners catch up slowly", ticks: 30, begin: func(s *scenario) (func(*scenario), bool) {
 		before := s.CatchUpTicks
 		s.CatchUpTicks = 25
 
-		return func() { s.CatchUpTicks = before }, before != 25
+		return func(s *scenario) { s.CatchUpTicks = before }, before != 25
 	}}
 }
 
 func imageChanges() injection {
-	return injection{name: "the image changes", begin: func(s *scenario) (func(), bool) {
+	return injection{name: "the image changes", begin: func(s *scenario) (func(*scenario), bool) {
 		s.change(func() { s.image = map[bool]string{true: "v3", false: "v2"}[s.image == "v2"] })
 
-		return func() {}, true
+		return func(*scenario) {}, true
 	}}
 }
 
-// fault is an injection into a run at a tick.
-type fault struct {
-	tick, injection int
+// point is where a run is continued with the next fault. The scenario is a copy.
+type point struct {
+	*scenario
+
+	// tick is the number of ticks since the procedure has begun, and faults is the number of injected faults.
+	tick, faults int
+	// ends end faults, by their ticks. active is the number of faults that have not ended.
+	ends   map[int][]func(*scenario)
+	active int
 }
 
-// point is where the next fault of a run is injected: after the faults, at the tick.
-type point struct {
-	faults []fault
-	tick   int
+// fork returns a copy of a point that continues on its own.
+func (p point) fork() point {
+	forked := *p.scenario
+	forked.Cluster, forked.invariants = deep.MustCopy(p.Cluster), deep.MustCopy(p.invariants)
+	forked.trace, forked.steps = slices.Clip(p.trace), maps.Clone(p.steps)
+	operator, bound := *p.operator, forked.newOperator()
+	operator.Cluster, operator.Manifest, operator.OnApply, operator.OnStep = bound.Cluster, bound.Manifest, bound.OnApply, bound.OnStep
+	forked.operator = &operator
+	p.scenario, p.ends = &forked, maps.Clone(p.ends)
+
+	return p
 }
 
 // exploration is the state of an exploration.
 type exploration struct {
-	begin      func() *scenario
 	injections []injection
 	most       int
 	// states are the explored states, with the number of the run that did so. The runs with fewer faults are the first ones.
@@ -189,7 +203,7 @@ type exploration struct {
 // explore explores the procedure that begins in a scenario. Without faults, it executes steps of the kinds.
 func explore(begin func() *scenario, kinds []string, others ...injection) {
 	GinkgoHelper()
-	e := &exploration{begin: begin, most: 1, states: map[[sha256.Size]byte]int{}, injections: append([]injection{
+	e := &exploration{most: 1, states: map[[sha256.Size]byte]int{}, injections: append([]injection{
 		podDies(0), podDies(1), etcdDies(0), etcdDies(1), operatorIsKilled(), learnersAreSlow(), clockIsAhead(), imageChanges(),
 	}, others...)}
 	if value := os.Getenv("EXPLORED_FAULTS"); value != "" {
@@ -198,20 +212,23 @@ func explore(begin func() *scenario, kinds []string, others ...injection) {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(e.most).To(BeNumerically(">", 0))
 	}
-	steps := e.run(nil).steps
+	first := point{scenario: begin(), ends: map[int][]func(*scenario){}}
+	first.resetTrace()
+	e.run(first)
 	for _, kind := range kinds {
-		Expect(steps).To(HaveKey(kind))
+		Expect(first.steps).To(HaveKey(kind))
 	}
 	injected := map[int]bool{}
 	for len(e.points) > 0 && len(e.problems) < maxReported {
 		next := e.points[0]
 		e.points = e.points[1:]
 		if len(e.points)%1000 == 0 {
-			GinkgoWriter.Printf("%d states, %d transitions, %d points with %d or more faults are left\n", len(e.states), e.transitions, len(e.points), len(next.faults))
+			GinkgoWriter.Printf("%d states, %d transitions, %d points with %d or more faults are left\n", len(e.states), e.transitions, len(e.points), next.faults)
 		}
-		for i := range e.injections {
-			if e.run(append(slices.Clone(next.faults), fault{next.tick, i})) != nil {
+		for i, injection := range e.injections {
+			if forked := next.fork(); forked.inject(injection) {
 				injected[i] = true
+				e.run(forked)
 			}
 		}
 	}
@@ -222,78 +239,70 @@ func explore(begin func() *scenario, kinds []string, others ...injection) {
 	Expect(injected).To(HaveLen(len(e.injections)))
 }
 
-// run repeats the procedure with the faults. After the last fault it continues until the procedure is complete, or until another run has explored the
-// state. It adds the points that it finds on its way. Nil: the last fault would change nothing.
-func (e *exploration) run(faults []fault) *scenario {
-	s, last, active := e.begin(), 0, 0
-	if len(faults) > 0 {
-		last = faults[len(faults)-1].tick
+// inject injects a fault. False: it would change nothing.
+func (p *point) inject(injected injection) bool {
+	end, changes := injected.begin(p.scenario)
+	if !changes {
+		return false
 	}
-	s.resetTrace()
-	e.runs++
-	ends := map[int][]func(){}
-	for tick := 0; ; tick++ {
-		for _, end := range ends[tick] {
-			end()
-			active--
-		}
-		for _, f := range faults {
-			if f.tick != tick {
-				continue
-			}
-			injected := e.injections[f.injection]
-			end, changes := injected.begin(s)
-			if !changes {
-				e.runs--
+	p.note("* %s", injected.name)
+	p.LoseLeader()
+	p.Refresh()
+	at := p.tick + injected.ticks + 1
+	p.ends[at] = append(slices.Clip(p.ends[at]), end)
+	p.active++
+	p.faults++
 
-				return nil
+	return true
+}
+
+// run continues the procedure until it is complete, or until another run has explored the state. It adds the points that it finds on its way.
+func (e *exploration) run(p point) {
+	e.runs++
+	for last := p.tick; ; p.tick++ {
+		if p.tick > last {
+			for _, end := range p.ends[p.tick] {
+				end(p.scenario)
+				p.active--
 			}
-			s.note("* %s", injected.name)
-			s.LoseLeader()
-			s.Refresh()
-			ends[tick+injected.ticks+1] = append(ends[tick+injected.ticks+1], end)
-			active++
 		}
-		if tick >= last && !e.enter(s, point{faults, tick}, active) {
-			return s
+		if !e.enter(p) {
+			return
 		}
-		if tick%jobTicks == 0 {
-			s.ExpireJobs()
+		if p.tick%jobTicks == 0 {
+			p.ExpireJobs()
 		}
-		if !s.isKilled {
-			s.reconcile()
+		if !p.isKilled {
+			p.reconcile()
 		}
-		s.Write(1)
-		s.tick()
-		if tick < last {
-			continue
-		}
+		p.Write(1)
+		p.scenario.tick()
 		e.transitions++
-		e.depth = max(e.depth, tick)
-		problem := strings.Join(s.violations(), "; ")
-		if active == 0 && tick-last > longestRun {
-			p := s.result.Current().Plan
-			problem = fmt.Sprintf("never ends: %s, waits for %s", p.Stage, p.WaitsFor)
+		e.depth = max(e.depth, p.tick)
+		problem := strings.Join(p.violations(), "; ")
+		if p.active == 0 && p.tick-last > longestRun {
+			current := p.result.Current().Plan
+			problem = fmt.Sprintf("never ends: %s, waits for %s", current.Stage, current.WaitsFor)
 		}
 		if problem != "" {
-			e.problems = append(e.problems, problem+"\n"+strings.Join(s.trace, "\n"))
+			e.problems = append(e.problems, problem+"\n"+strings.Join(p.trace, "\n"))
 		}
-		if problem != "" || active == 0 && s.isComplete() {
-			return s
+		if problem != "" || p.active == 0 && p.isComplete() {
+			return
 		}
 	}
 }
 
 // enter adds the state of a run. False: another run has explored it, so that this one need not continue. A run continues until its faults have ended,
 // since the state does not contain how long they last.
-func (e *exploration) enter(s *scenario, at point, active int) bool {
-	key := s.observationKey(active)
+func (e *exploration) enter(p point) bool {
+	key := p.observationKey(p.active)
 	if run, isKnown := e.states[key]; isKnown {
-		return run == e.runs || active > 0
+		return run == e.runs || p.active > 0
 	}
 	e.states[key] = e.runs
-	if len(at.faults) < e.most {
-		e.points = append(e.points, at)
+	if p.faults < e.most {
+		e.points = append(e.points, p.fork())
 	}
 
 	return true
