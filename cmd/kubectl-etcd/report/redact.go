@@ -34,7 +34,8 @@ type Redactor struct {
 }
 
 // NewRedactor returns a Redactor for the data of the Secrets. It replaces each value, with and without the space around it, and each of
-// its lines. It also replaces their encodings in base64, JSON and URLs.
+// its lines. If a value is JSON or YAML, it also replaces each string in it, such as the private key of a service account. It also replaces
+// their encodings in base64, JSON and URLs.
 func NewRedactor(secrets []corev1.Secret) *Redactor {
 	var values []string
 	add := func(value string, shortest int) {
@@ -48,14 +49,20 @@ func NewRedactor(secrets []corev1.Secret) *Redactor {
 			}
 		}
 	}
+	addLines := func(text string) {
+		add(text, shortestValue)
+		add(strings.TrimSpace(text), shortestValue)
+		for line := range strings.Lines(text) {
+			if line = strings.TrimSpace(line); !strings.HasPrefix(line, "-----") {
+				add(line, shortestLine)
+			}
+		}
+	}
 	for _, secret := range secrets {
 		for _, data := range secret.Data {
-			add(string(data), shortestValue)
-			add(strings.TrimSpace(string(data)), shortestValue)
-			for line := range strings.Lines(string(data)) {
-				if line = strings.TrimSpace(line); !strings.HasPrefix(line, "-----") {
-					add(line, shortestLine)
-				}
+			addLines(string(data))
+			for _, nested := range stringsIn(data) {
+				addLines(nested)
 			}
 		}
 	}
@@ -66,6 +73,35 @@ func NewRedactor(secrets []corev1.Secret) *Redactor {
 	}
 
 	return &Redactor{replacer: strings.NewReplacer(pairs...)}
+}
+
+// stringsIn returns the strings in a value that is JSON or YAML, without the keys. Nil: it is a scalar, or neither of the two.
+func stringsIn(data []byte) []string {
+	var decoded any
+	if err := yaml.Unmarshal(data, &decoded); err != nil {
+		return nil
+	}
+	var found []string
+	var visit func(value any)
+	visit = func(value any) {
+		switch value := value.(type) {
+		case string:
+			found = append(found, value)
+		case []any:
+			for _, nested := range value {
+				visit(nested)
+			}
+		case map[string]any:
+			for _, nested := range value {
+				visit(nested)
+			}
+		}
+	}
+	if _, isScalar := decoded.(string); !isScalar {
+		visit(decoded)
+	}
+
+	return found
 }
 
 // Redact returns the text without the data.
