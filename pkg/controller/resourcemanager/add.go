@@ -55,8 +55,12 @@ type Options struct {
 // ManagedResources of Etcds, and run only while the manager is the leader. It returns an error if the cluster has its own
 // gardener-resource-manager: both would write the same finalizers and objects.
 func AddToManager(ctx context.Context, mgr manager.Manager, o Options) error {
-	if err := CheckNoneInstalled(ctx, mgr.GetAPIReader()); err != nil {
+	others, err := FindInstalled(ctx, mgr.GetAPIReader())
+	if err != nil {
 		return err
+	}
+	for _, other := range others {
+		mgr.GetLogger().Info("A Deployment has the name of a gardener-resource-manager; if it applies ManagedResources of the class seed, disable the embedded resource manager", "deployment", other)
 	}
 
 	// The scheme of Gardener's controllers registers other types for the kinds of this operator. They therefore need a separate

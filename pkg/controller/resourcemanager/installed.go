@@ -8,24 +8,32 @@ import (
 	"context"
 	"fmt"
 
+	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	appsv1 "k8s.io/api/apps/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// deploymentName is the name of the Deployment of gardener-resource-manager, in any namespace.
+// deploymentName is the name of the Deployment of gardener-resource-manager.
 const deploymentName = "gardener-resource-manager"
 
-// CheckNoneInstalled returns an error that names the Deployment of a gardener-resource-manager if there is one.
-func CheckNoneInstalled(ctx context.Context, reader client.Reader) error {
-	deployments := &metav1.PartialObjectMetadataList{}
-	deployments.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("DeploymentList"))
+// FindInstalled returns an error that names the Deployment of Gardener's gardener-resource-manager if it runs. This is the Deployment in the namespace
+// garden, if it has replicas. Each user can create a Deployment of this name in its own namespace, and must not prevent the start of the operator.
+// FindInstalled returns the keys of these, and of one without replicas, for a warning.
+func FindInstalled(ctx context.Context, reader client.Reader) ([]client.ObjectKey, error) {
+	deployments := &appsv1.DeploymentList{}
 	if err := reader.List(ctx, deployments, client.MatchingFields{"metadata.name": deploymentName}); err != nil {
-		return fmt.Errorf("listing Deployments of a gardener-resource-manager: %w", err)
+		return nil, fmt.Errorf("listing Deployments of a gardener-resource-manager: %w", err)
 	}
-	if len(deployments.Items) == 0 {
-		return nil
+	var others []client.ObjectKey
+	for i := range deployments.Items {
+		deployment := &deployments.Items[i]
+		key := client.ObjectKeyFromObject(deployment)
+		if key.Namespace == v1beta1constants.GardenNamespace && ptr.Deref(deployment.Spec.Replicas, 1) > 0 {
+			return nil, fmt.Errorf("the cluster has a gardener-resource-manager, Deployment %s, which applies ManagedResources already: run without --embedded-resource-manager", key)
+		}
+		others = append(others, key)
 	}
-	return fmt.Errorf("the cluster has a gardener-resource-manager, Deployment %s, which applies ManagedResources already: run without --embedded-resource-manager",
-		client.ObjectKeyFromObject(&deployments.Items[0]))
+
+	return others, nil
 }

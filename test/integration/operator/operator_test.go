@@ -218,7 +218,8 @@ var _ = Describe("The operator's command", func() {
 	})
 
 	It("should reject the embedded resource manager if a gardener-resource-manager is installed", func(ctx SpecContext) {
-		namespace := env.Namespace(ctx, "garden")
+		namespace := "garden"
+		Expect(client.IgnoreAlreadyExists(env.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))).To(Succeed())
 		deployment := &appsv1.Deployment{
 			ObjectMeta: metav1.ObjectMeta{Name: "gardener-resource-manager", Namespace: namespace},
 			Spec: appsv1.DeploymentSpec{
