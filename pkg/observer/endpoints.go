@@ -18,6 +18,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/panics"
 )
 
 // endpoint is the address of a member, and how to connect to it.
@@ -192,29 +193,37 @@ func (r *reader) target(ctx context.Context, endpoint endpoint) (etcdclient.Targ
 // query requests the status of one member. The result has the error if the member does not respond.
 func (r *reader) query(ctx context.Context, endpoint endpoint) endpointResult {
 	target, err := r.target(ctx, endpoint)
-	unreachable := func(err error) endpointResult {
+	var result endpointResult
+	if err == nil {
+		result, err = r.request(ctx, target)
+	}
+	if err != nil {
 		return endpointResult{status: etcdcluster.EndpointStatus{
 			Ordinal: endpoint.ordinal, Endpoint: target.Address, Error: err.Error(), HandshakeFailed: errors.Is(err, etcdclient.ErrHandshake),
 		}}
 	}
-	if err != nil {
-		return unreachable(err)
-	}
+	result.status.Ordinal, result.status.Endpoint = endpoint.ordinal, target.Address
+
+	return result
+}
+
+// request requests the status at an address. Any process may respond there.
+func (r *reader) request(ctx context.Context, target etcdclient.Target) (result endpointResult, err error) {
+	defer panics.Recover(ctx, &err)
 	began := time.Now()
 	defer func() { RecordRequest(ctx, time.Since(began)) }()
 	client, err := r.Etcd.Connect(ctx, target)
 	if err != nil {
-		return unreachable(err)
+		return endpointResult{}, err
 	}
 	status, alarms, err := client.Status(ctx)
 	if err != nil {
 		r.Etcd.Disconnect(target) // the next request to this address connects at once, without the backoff of a lost connection
 
-		return unreachable(err)
+		return endpointResult{}, err
 	}
-	status.Ordinal, status.Endpoint = endpoint.ordinal, target.Address
 
-	return endpointResult{status: status, alarms: alarms, client: client}
+	return endpointResult{status: status, alarms: alarms, client: client}, nil
 }
 
 func (r *reader) addAlarms(alarms []etcdcluster.Alarm) {

@@ -33,6 +33,7 @@ import (
 	fakeetcd "github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient/fake"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/panics"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
@@ -623,6 +624,14 @@ var _ = Describe("Observer", func() {
 			Expect(recorder.disconnected).To(Equal([]string{"10.0.0.2:2379"}))
 		})
 
+		It("does not end the operator if a response of a member causes a panic", func() {
+			o := newObserver()
+			o.Etcd = &panickingConnector{Cluster: members, address: "10.0.0.2:2379"}
+			observed := o.Observe(ctx, etcd, observer.Request{QueryEtcd: true}).Etcd
+			Expect(observed.Members[1].Error).To(Equal(panics.Err.Error()))
+			Expect(observed.Members[2].Healthy).To(BeTrue())
+		})
+
 		It("is not queried at a pod that is being deleted", func() {
 			going := objects[1].(*corev1.Pod)
 			going.DeletionTimestamp, going.Finalizers = new(metav1.Now()), []string{"test"}
@@ -717,6 +726,20 @@ var _ = Describe("Observer", func() {
 })
 
 func sameType(a, b any) bool { return reflect.TypeOf(a) == reflect.TypeOf(b) }
+
+// panickingConnector panics when it connects to one address.
+type panickingConnector struct {
+	*fakeetcd.Cluster
+	address string
+}
+
+func (p *panickingConnector) Connect(ctx context.Context, target etcdclient.Target) (etcdclient.Client, error) {
+	if target.Address == p.address {
+		panic("index out of range")
+	}
+
+	return p.Cluster.Connect(ctx, target)
+}
 
 // disconnectRecorder is a Connector that records the addresses that it was disconnected from.
 type disconnectRecorder struct {

@@ -25,6 +25,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/evidence"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/panics"
 )
 
 const (
@@ -264,7 +265,8 @@ func (r *Reconciler) probe(ctx context.Context, stored, etcd *druidv1alpha1.Etcd
 	for i, member := range expected.members {
 		group.Go(func() {
 			began := r.Clock.Now()
-			if !r.probeMember(probing, etcd, expected, member, i == expected.probes%len(expected.members)) {
+			isSame, err := r.tryProbe(probing, etcd, expected, member, i == expected.probes%len(expected.members))
+			if !isSame || err != nil {
 				isChanged.Store(true)
 				cancel()
 			}
@@ -288,6 +290,13 @@ func (r *Reconciler) areLeasesRenewed(ctx context.Context, etcd *druidv1alpha1.E
 		return lease.Labels[druidv1alpha1.LabelComponentKey] == druidv1alpha1.ComponentNameMemberLease &&
 			lease.Spec.RenewTime != nil && now.Sub(lease.Spec.RenewTime.Time) > r.Config.UnknownThreshold
 	})
+}
+
+// tryProbe is probeMember. The error is that of a panic.
+func (r *Reconciler) tryProbe(ctx context.Context, etcd *druidv1alpha1.Etcd, expected *baseline, member probed, withStatus bool) (isSame bool, err error) {
+	defer panics.Recover(ctx, &err)
+
+	return r.probeMember(ctx, etcd, expected, member, withStatus), nil
 }
 
 // probeMember is true if a member reports the same as in the baseline. For a multi-member cluster, withStatus also requests the endpoint status.

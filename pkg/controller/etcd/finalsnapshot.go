@@ -25,6 +25,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/evidence"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/panics"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/planner"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/sidecar"
@@ -83,7 +84,8 @@ func (r *Reconciler) takeSnapshot(ctx context.Context, etcd *druidv1alpha1.Etcd,
 // verifiedSnapshot takes a full snapshot through the pod of the leader. It is never marked as the final one: that belongs to
 // the migration of control planes. If reject is true, etcd then rejects all writes, and the store has all of them. If that fails, etcd accepts
 // writes again. rejectsWrites is true if an earlier attempt was interrupted while etcd rejected writes.
-func (r *Reconciler) verifiedSnapshot(ctx context.Context, etcd *druidv1alpha1.Etcd, leader *etcdcluster.Pod, reject, rejectsWrites bool) (*state.VerifiedSnapshot, error) {
+func (r *Reconciler) verifiedSnapshot(ctx context.Context, etcd *druidv1alpha1.Etcd, leader *etcdcluster.Pod, reject, rejectsWrites bool) (verified *state.VerifiedSnapshot, err error) {
+	defer panics.Recover(ctx, &err)
 	if leader == nil {
 		return nil, errors.New("no member is the leader, whose sidecar takes the snapshot")
 	}
@@ -100,13 +102,13 @@ func (r *Reconciler) verifiedSnapshot(ctx context.Context, etcd *druidv1alpha1.E
 			return nil, err
 		}
 	}
-	verified := &state.VerifiedSnapshot{At: r.Clock.Now().Truncate(time.Second)}
+	taken := &state.VerifiedSnapshot{At: r.Clock.Now().Truncate(time.Second)}
 	snapshot, last, err := snapshotOf(ctx, etcd, client, member, reject)
 	if err != nil {
 		return nil, err
 	}
-	verified.Name, verified.Revision, verified.LastRevision = snapshot.Name, snapshot.LastRevision, last
-	return verified, nil
+	taken.Name, taken.Revision, taken.LastRevision = snapshot.Name, snapshot.LastRevision, last
+	return taken, nil
 }
 
 // deltaRetry are the attempts to take the last delta snapshot, during which etcd rejects writes. The pauses are eight seconds in total. Each

@@ -16,6 +16,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/engine"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/panics"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
@@ -107,7 +108,8 @@ func (r *execution) endSpaceCall(etcd *druidv1alpha1.Etcd, traits plan.Traits) {
 }
 
 // callForSpace executes the call of a step, and adds its result. Each call may be repeated.
-func (r *Reconciler) callForSpace(ctx context.Context, etcd *druidv1alpha1.Etcd, pod etcdcluster.Pod, step plan.Step, call *etcdcluster.SpaceCall) error {
+func (r *Reconciler) callForSpace(ctx context.Context, etcd *druidv1alpha1.Etcd, pod etcdcluster.Pod, step plan.Step, call *etcdcluster.SpaceCall) (err error) {
+	defer panics.Recover(ctx, &err)
 	ctx, cancel := context.WithTimeout(ctx, helper.DefragmentationTimeout(etcd))
 	defer cancel()
 	if _, is := step.(plan.TakeDeltaSnapshot); is {

@@ -21,6 +21,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/opstask"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/panics"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/sidecar"
 )
 
@@ -47,17 +48,28 @@ func problem(code druidv1alpha1.ErrorCode, err error) Outcome {
 func (r *Reconciler) call(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, etcd *druidv1alpha1.Etcd, timeout time.Duration) Outcome {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
+	outcome, err := r.callOfKind(ctx, task, etcd)
+	if err != nil {
+		return problem(druidv1alpha1.ErrorCodeExecuteHTTPRequest, err)
+	}
+
+	return outcome
+}
+
+// callOfKind executes the call of the kind of a task. The error is that of a panic.
+func (r *Reconciler) callOfKind(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, etcd *druidv1alpha1.Etcd) (outcome Outcome, err error) {
+	defer panics.Recover(ctx, &err)
 	switch helper.TaskKind(task) {
 	case druidv1alpha1.RunTaskDefragmentation:
-		return r.defragment(ctx, etcd, task.Annotations[druidv1alpha1.TaskNotAfterAnnotation] != "")
+		return r.defragment(ctx, etcd, task.Annotations[druidv1alpha1.TaskNotAfterAnnotation] != ""), nil
 	case druidv1alpha1.RunTaskCompaction:
-		return r.compactionOutcome(ctx, task, etcd)
+		return r.compactionOutcome(ctx, task, etcd), nil
 	case druidv1alpha1.RunTaskRestoreDrill:
-		return r.startDrill(ctx, task, etcd)
+		return r.startDrill(ctx, task, etcd), nil
 	case druidv1alpha1.TaskBackupInspection:
-		return r.startInspection(ctx, task, etcd)
+		return r.startInspection(ctx, task, etcd), nil
 	default:
-		return r.takeSnapshot(ctx, task, etcd)
+		return r.takeSnapshot(ctx, task, etcd), nil
 	}
 }
 
