@@ -105,4 +105,20 @@ var _ = Describe("A hostile member", func() {
 		Expect(connect("127.0.0.1:1")).To(BeIdenticalTo(first))
 		Expect(connect("127.0.0.1:2")).NotTo(BeIdenticalTo(second), "the least recently used connection was kept")
 	})
+
+	It("drops the connections of the namespace with the most", func() {
+		pool.SetMaxConnections(4)
+		connect := func(namespace, address string) etcdclient.Client {
+			client, err := pool.Connect(ctx, etcdclient.Target{Address: address, Namespace: namespace})
+			Expect(err).NotTo(HaveOccurred())
+			fakeClock.Step(time.Second)
+
+			return client
+		}
+		first := connect("healthy", "127.0.0.1:1")
+		for port := range 20 {
+			connect("hostile", fmt.Sprintf("127.0.0.1:%d", 10+port))
+		}
+		Expect(connect("healthy", "127.0.0.1:1")).To(BeIdenticalTo(first))
+	})
 })

@@ -121,6 +121,8 @@ type Target struct {
 	ServerName string
 	// Credentials are the TLS credentials. Nil: plaintext.
 	Credentials *Credentials
+	// Namespace is the namespace of the Etcd, which has a share of the connections. Empty: the share of all callers without one.
+	Namespace string
 }
 
 // Credentials load TLS data only when a connection is opened, so that no caller keeps keys in memory.

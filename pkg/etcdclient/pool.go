@@ -32,7 +32,7 @@ const grpcIdleTimeout = 20 * time.Second
 const sweepPeriod = time.Minute
 
 // maxConnections is the maximum number of members of a Pool, with or without an open connection: seven members of each of 585 Etcds. A new member beyond
-// it drops the least recently used one.
+// it drops the least recently used one of the namespace with the most members. No namespace takes the share of others.
 const maxConnections = 4096
 
 // Pool is the Connector to real members. It keeps connections open that are used often. For the others, it keeps the credentials and the TLS sessions. A
@@ -54,7 +54,8 @@ type poolKey struct{ address, serverName, credentials string }
 
 type pooled struct {
 	*member
-	lastUsed time.Time
+	namespace string
+	lastUsed  time.Time
 }
 
 var _ Connector = (*Pool)(nil)
@@ -86,7 +87,7 @@ func (p *Pool) Connect(ctx context.Context, target Target) (Client, error) {
 		return nil, err
 	}
 
-	return p.add(key, made), nil
+	return p.add(key, made, target.Namespace), nil
 }
 
 // Disconnect implements Connector.
@@ -139,7 +140,7 @@ func (p *Pool) lookup(key poolKey) *member {
 
 // add adds a connection. If another caller has added one for the key, add closes the new connection and returns the existing
 // one.
-func (p *Pool) add(key poolKey, made *member) *member {
+func (p *Pool) add(key poolKey, made *member, namespace string) *member {
 	p.lock.Lock()
 	defer p.lock.Unlock()
 	if found := p.connections[key]; found != nil {
@@ -150,19 +151,24 @@ func (p *Pool) add(key poolKey, made *member) *member {
 	if len(p.connections) >= p.maxConnections {
 		p.remove(p.oldest())
 	}
-	p.connections[key] = &pooled{member: made, lastUsed: p.clock.Now()}
+	p.connections[key] = &pooled{member: made, namespace: namespace, lastUsed: p.clock.Now()}
 
 	return made
 }
 
-// oldest is the key of the least recently used connection.
+// oldest is the key of the least recently used connection of the namespaces with the most connections.
 func (p *Pool) oldest() poolKey {
+	counts, most := map[string]int{}, 0
+	for _, connection := range p.connections {
+		counts[connection.namespace]++
+		most = max(most, counts[connection.namespace])
+	}
 	var (
 		oldest poolKey
 		found  *pooled
 	)
 	for key, connection := range p.connections {
-		if found == nil || connection.lastUsed.Before(found.lastUsed) {
+		if counts[connection.namespace] == most && (found == nil || connection.lastUsed.Before(found.lastUsed)) {
 			oldest, found = key, connection
 		}
 	}

@@ -15,6 +15,8 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/sets"
+
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
@@ -73,16 +75,29 @@ func (r *reader) queryListedExisting(ctx context.Context) {
 	if !r.queryExisting || r.isInvalid {
 		return
 	}
-	var urls []string
-	for _, listed := range r.observation.Etcd.MemberList {
-		isKnown := slices.ContainsFunc(r.observation.Etcd.Existing, func(e etcdcluster.EndpointStatus) bool { return e.MemberID == listed.ID })
-		if !listed.Learner && !isKnown && etcdcluster.IsOfExisting(r.etcd, listed.Name) {
-			urls = append(urls, listed.ClientURLs...)
-		}
-	}
-	for _, result := range r.queryAll(ctx, r.endpointsAt(urls)) {
+	for _, result := range r.queryAll(ctx, r.endpointsAt(r.listedURLs())) {
 		r.observation.Etcd.Existing = append(r.observation.Etcd.Existing, result.status)
 	}
+}
+
+// maxListedURLs is the maximum number of client URLs at which a member of the joined cluster is queried.
+const maxListedURLs = 2
+
+// listedURLs returns the client URLs of the voting members of the joined cluster that have not responded yet. Any process can respond at a client
+// endpoint, and advertise any number of addresses. Each name that the spec has counts once, with two URLs.
+func (r *reader) listedURLs() []string {
+	var urls []string
+	names := sets.New[string]()
+	for _, listed := range r.observation.Etcd.MemberList {
+		isKnown := slices.ContainsFunc(r.observation.Etcd.Existing, func(e etcdcluster.EndpointStatus) bool { return e.MemberID == listed.ID })
+		if listed.Learner || isKnown || names.Has(listed.Name) || !etcdcluster.IsOfExisting(r.etcd, listed.Name) {
+			continue
+		}
+		names.Insert(listed.Name)
+		urls = append(urls, listed.ClientURLs[:min(len(listed.ClientURLs), maxListedURLs)]...)
+	}
+
+	return urls
 }
 
 func (r *reader) queryAll(ctx context.Context, endpoints []endpoint) []endpointResult {
@@ -180,7 +195,8 @@ func (r *reader) secretsOfSpec() *etcdcluster.ClientSecrets {
 // target returns how to connect to a member. If its credentials cannot be read, the target has its address nevertheless.
 func (r *reader) target(ctx context.Context, endpoint endpoint) (etcdclient.Target, error) {
 	target := etcdclient.Target{
-		Address: net.JoinHostPort(endpoint.host, cmp.Or(endpoint.port, strconv.Itoa(int(helper.ClientPort(r.etcd))))),
+		Namespace: r.etcd.Namespace,
+		Address:   net.JoinHostPort(endpoint.host, cmp.Or(endpoint.port, strconv.Itoa(int(helper.ClientPort(r.etcd))))),
 		// The address is of no use to verify the member, this name is in every member's certificate.
 		ServerName: cmp.Or(endpoint.serverName, helper.LocalHostName(r.etcd)),
 	}

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"reflect"
 	"strconv"
+	"sync"
 	"time"
 
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
@@ -665,7 +666,9 @@ var _ = Describe("Observer", func() {
 		})
 
 		It("queries the members of the joined cluster at the client URLs that they advertise, with the recorded client endpoint", func() {
-			etcd.Status.BootstrapWithExistingCluster = &druidv1alpha1.BootstrapWithExistingClusterStatus{Members: []druidv1alpha1.BootstrapJoinedMember{{Name: "old-0"}, {Name: "old-1"}}}
+			etcd.Status.BootstrapWithExistingCluster = &druidv1alpha1.BootstrapWithExistingClusterStatus{Members: []druidv1alpha1.BootstrapJoinedMember{
+				{Name: "old-0", PeerURLs: []string{"http://old-0.example.com:2380"}}, {Name: "old-1", PeerURLs: []string{"http://old-1.example.com:2380"}},
+			}}
 			annotations, err := state.State{Existing: &state.Existing{ClientEndpoints: []string{"http://old-0.example.com:2379"}}}.Encode()
 			Expect(err).NotTo(HaveOccurred())
 			objects = append(objects, &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Name: "druid-main", Namespace: "demo", Annotations: annotations}})
@@ -682,6 +685,22 @@ var _ = Describe("Observer", func() {
 			status, _, err := client.Status(ctx)
 			Expect(err).NotTo(HaveOccurred())
 			Expect(status.MemberID).To(BeEquivalentTo(0x12))
+		})
+
+		It("queries each member of the joined cluster at two client URLs, whatever it advertises", func() {
+			etcd.Spec.Etcd.BootstrapWithExistingCluster = &druidv1alpha1.BootstrapWithExistingCluster{
+				ClientEndpoints: []string{"http://old.example.com:2379"},
+				Members: []druidv1alpha1.BootstrapExistingMember{{Name: "old-1", PeerURLs: []string{"http://old-1.example.com:2380"}}},
+			}
+			for i := range 64 {
+				members.AddMember(0x100+uint64(i), "old-1", "old-1.example.com:"+strconv.Itoa(3000+i)) // #nosec G115 -- 0 to 63
+			}
+			o := newObserver()
+			recorder := &connectRecorder{Cluster: members}
+			o.Etcd = recorder
+			o.Observe(ctx, etcd, observer.Request{QueryEtcd: true, QueryExisting: true})
+			Expect(recorder.connected).To(ContainElement("old-1.example.com:3000"))
+			Expect(len(recorder.connected)).To(BeNumerically("<=", 6), "three members of the Etcd, the endpoint, and two others")
 		})
 
 		It("is not queried without a request for it", func() {
@@ -739,6 +758,21 @@ func (p *panickingConnector) Connect(ctx context.Context, target etcdclient.Targ
 	}
 
 	return p.Cluster.Connect(ctx, target)
+}
+
+// connectRecorder is a Connector that records the addresses that it was connected to.
+type connectRecorder struct {
+	*fakeetcd.Cluster
+	lock      sync.Mutex
+	connected []string
+}
+
+func (f *connectRecorder) Connect(ctx context.Context, target etcdclient.Target) (etcdclient.Client, error) {
+	f.lock.Lock()
+	f.connected = append(f.connected, target.Address)
+	f.lock.Unlock()
+
+	return f.Cluster.Connect(ctx, target)
 }
 
 // disconnectRecorder is a Connector that records the addresses that it was disconnected from.
