@@ -56,7 +56,7 @@ func (e *Etcds) Collect(measured chan<- prometheus.Metric) {
 	defer cancel()
 
 	etcds := &druidv1alpha1.EtcdList{}
-	if err := e.Reader.List(ctx, etcds); err != nil {
+	if err := e.Reader.List(ctx, etcds, client.UnsafeDisableDeepCopy); err != nil {
 		// The process is starting: the cache does not run, or has not received all Etcds within the timeout. The metrics of the process itself must be
 		// available.
 		if notStarted := (*cache.ErrCacheNotStarted)(nil); errors.As(err, &notStarted) || apierrors.IsTimeout(err) {

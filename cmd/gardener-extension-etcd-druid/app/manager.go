@@ -7,11 +7,13 @@ package app
 import (
 	"context"
 	"fmt"
+	"net/http"
 	goruntime "runtime"
 
 	"github.com/gardener/gardener/extensions/pkg/util"
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
+	"github.com/go-logr/logr"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -22,11 +24,16 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
 	componentbaseconfigv1alpha1 "k8s.io/component-base/config/v1alpha1"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/metrics"
 )
 
 // newManager returns the manager that all controllers share, with its election, its servers and its caches.
@@ -59,6 +66,11 @@ func newManager(ctx context.Context, o *Options) (manager.Manager, error) {
 	options.RetryPeriod = &c.LeaderElection.RetryPeriod.Duration
 	options.Cache = CacheOptions(c.WatchNamespaces...)
 	options.Client = ClientOptions()
+	options.Metrics.FilterProvider = func(*rest.Config, *http.Client) (metricsserver.Filter, error) {
+		return func(_ logr.Logger, handler http.Handler) (http.Handler, error) {
+			return metrics.Cached(handler, clock.RealClock{}), nil
+		}, nil
+	}
 	if c.Debugging.EnableProfiling {
 		handlers, err := profilingHandlers(restConfig, o.manager.Completed().Logger)
 		if err != nil {
