@@ -285,7 +285,7 @@ var _ = Describe("the operator's chart", func() {
 		Entry("where there is none", "repository: 'registry.example:5000/druid', tag: v1", "registry.example:5000/druid:v1"),
 	)
 
-	It("limits the memory of the operator, and sets GOMEMLIMIT", func() {
+	It("limits the memory of the operator, and tells it the limit", func() {
 		container := func(overwrite string) corev1.Container {
 			GinkgoHelper()
 
@@ -297,7 +297,7 @@ var _ = Describe("the operator's chart", func() {
 
 			return limits.Memory().String()
 		}
-		limit := corev1.EnvVar{Name: "GOMEMLIMIT", ValueFrom: &corev1.EnvVarSource{ResourceFieldRef: &corev1.ResourceFieldSelector{Resource: "limits.memory"}}}
+		limit := corev1.EnvVar{Name: "MEMORY_LIMIT", ValueFrom: &corev1.EnvVarSource{ResourceFieldRef: &corev1.ResourceFieldSelector{Resource: "limits.memory"}}}
 		Expect(memory("")).To(Equal("1Gi"))
 		Expect(container("").Env).To(ContainElement(limit))
 		Expect(memory("resources: {limits: {memory: 4Gi}}")).To(Equal("4Gi"))

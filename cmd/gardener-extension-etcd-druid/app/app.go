@@ -51,6 +51,9 @@ func NewCommand(ctx context.Context) *cobra.Command {
 
 func run(ctx context.Context, o *Options) error {
 	logf.SetLogger(o.manager.Completed().Logger)
+	if err := limitMemory(); err != nil {
+		return err
+	}
 
 	mgr, err := newManager(ctx, o)
 	if err != nil {

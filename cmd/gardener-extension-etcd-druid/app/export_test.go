@@ -24,3 +24,6 @@ var RegistersWebhooks = (*Options).registersWebhooks
 
 // ReleaseSecrets is releaseSecrets.
 var ReleaseSecrets = releaseSecrets
+
+// LimitMemory is limitMemory.
+var LimitMemory = limitMemory

@@ -7,8 +7,10 @@ package app
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	goruntime "runtime"
+	"strings"
 
 	"github.com/gardener/gardener/extensions/pkg/util"
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
@@ -22,6 +24,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
@@ -129,10 +132,14 @@ func CacheOptions(namespaces ...string) cache.Options {
 }
 
 // trim removes the managed fields of an object. It also removes the CloudProfile and the Seed of a Cluster: the operator reads only the
-// Shoot, and a CloudProfile can have hundreds of kilobytes.
+// Shoot, and a CloudProfile can have hundreds of kilobytes. The caches contain the metadata of all Secrets. Users write any annotation on them, and the
+// last applied manifest contains their data. Only the annotations of Gardener stay.
 func trim(object any) (any, error) {
 	if cluster, ok := object.(*extensionsv1alpha1.Cluster); ok {
 		cluster.Spec.CloudProfile, cluster.Spec.Seed = runtime.RawExtension{}, nil
+	}
+	if secret, ok := object.(*metav1.PartialObjectMetadata); ok && secret.GroupVersionKind() == corev1.SchemeGroupVersion.WithKind("Secret") {
+		maps.DeleteFunc(secret.Annotations, func(key, _ string) bool { return !isOfGardener(key) })
 	}
 	return cache.TransformStripManagedFields()(object)
 }
@@ -143,4 +150,11 @@ func ClientOptions() client.Options {
 	return client.Options{Cache: &client.CacheOptions{
 		DisableFor: []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}, &admissionregistrationv1.ValidatingWebhookConfiguration{}},
 	}}
+}
+
+// isOfGardener is true for the key of an annotation in a domain of Gardener.
+func isOfGardener(key string) bool {
+	domain, _, _ := strings.Cut(key, "/")
+
+	return domain == "gardener.cloud" || strings.HasSuffix(domain, ".gardener.cloud")
 }

@@ -69,7 +69,7 @@ func newOperator(ctx context.Context, c client.Client, cluster *rest.Config, o O
 
 func (o *operator) file(name string) string { return filepath.Join(o.dir, name) }
 
-// start starts the operator, and waits until its caches are in sync. GOMEMLIMIT is that of the chart.
+// start starts the operator, and waits until its caches are in sync. The memory limit is that of the chart.
 func (o *operator) start(ctx context.Context) error {
 	log, err := os.OpenFile(o.file("operator.log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
@@ -78,7 +78,7 @@ func (o *operator) start(ctx context.Context) error {
 	defer func() { _ = log.Close() }()
 	running, stop := context.WithCancel(context.Background())
 	command := exec.CommandContext(running, o.program, "--config="+o.file("config.yaml"), "--kubeconfig="+o.file("operator.kubeconfig")) // #nosec G204 -- the program of the user
-	command.Env = append(os.Environ(), "LEADER_ELECTION_NAMESPACE="+operatorNamespace, "GOMEMLIMIT=1GiB")
+	command.Env = append(os.Environ(), "LEADER_ELECTION_NAMESPACE="+operatorNamespace, "MEMORY_LIMIT=1073741824")
 	command.Stdout, command.Stderr = log, log
 	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	command.Cancel = func() error { return command.Process.Signal(syscall.SIGTERM) }
