@@ -82,14 +82,23 @@ var _ = Describe("Concurrent calls", func() {
 		Expect(isRunning).To(BeTrue(), "a call that waits for a slot is reported as one that runs")
 	})
 
+	It("leave slots to other namespaces, also if several namespaces request many", func() {
+		for _, namespace := range []string{"a", "b", "c"} {
+			begin(namespace, 60)
+		}
+		Eventually(running).Should(And(HaveKeyWithValue("a", 50), HaveKeyWithValue("b", 25), HaveKeyWithValue("c", 13)))
+		begin("healthy", 3)
+		Eventually(running).Should(HaveKeyWithValue("healthy", 3))
+	})
+
 	It("are limited to 100 in total, and the next slot goes to the namespace with the fewest calls", func() {
-		begin("a", 60)
-		begin("b", 60)
-		begin("c", 1)
-		Eventually(running).Should(And(HaveKeyWithValue("a", 50), HaveKeyWithValue("b", 50)))
-		Consistently(running, 100*time.Millisecond).ShouldNot(HaveKey("c"))
-		runner.Discard("a-0")
-		Eventually(running).Should(HaveKeyWithValue("c", 1))
+		for i := range 110 {
+			begin(fmt.Sprintf("n%03d", i), 1)
+		}
+		Eventually(running).Should(HaveLen(100))
+		Consistently(running, 100*time.Millisecond).Should(And(HaveLen(100), Not(HaveKey("n100"))))
+		runner.Discard("n000-0")
+		Eventually(running).Should(HaveKeyWithValue("n100", 1))
 	})
 
 	It("all end", func() {

@@ -24,16 +24,15 @@ import (
 )
 
 const (
-	// maxCalls is the largest number of concurrent calls of a Runner, and maxCallsPerNamespace that for the objects of one
-	// namespace. Other calls wait for a slot.
-	maxCalls             = 100
-	maxCallsPerNamespace = 50
+	// maxCalls is the largest number of concurrent calls of a Runner. Other calls wait for a slot.
+	maxCalls = 100
 	// callTimeout is the longest time of one call.
 	callTimeout = 6 * time.Hour
 )
 
 // Runner runs calls for objects, at most one at a time for each object, and keeps the last result. The number of concurrent
-// calls is limited. A free slot goes to the namespace with the fewest running calls, and within it to the oldest request. The
+// calls is limited. A namespace gets a slot only while more slots are free than it has. One namespace therefore has at
+// most half of the slots, and the next one half of the rest. A free slot goes to the namespace with the fewest running calls, and within it to the oldest request. The
 // Runner is a runnable of the manager: calls run between its start and its stop, and their context ends with it. It is safe for
 // concurrent use.
 type Runner[Result any] struct {
@@ -114,7 +113,7 @@ func (r *Runner[Result]) fill() {
 	for r.base != nil && r.active < maxCalls {
 		next := -1
 		for i, c := range r.waiting {
-			if count := r.running[c.object.GetNamespace()]; count < maxCallsPerNamespace && (next < 0 || count < r.running[r.waiting[next].object.GetNamespace()]) {
+			if count := r.running[c.object.GetNamespace()]; count < maxCalls-r.active && (next < 0 || count < r.running[r.waiting[next].object.GetNamespace()]) {
 				next = i
 			}
 		}
