@@ -32,6 +32,8 @@ type endpoint struct {
 	// serverName that its certificate has to carry. Empty: the one in every member's certificate.
 	serverName string
 	secrets    *etcdcluster.ClientSecrets
+	// isNamed is true if the spec or the joined cluster names the address. Any process may respond there.
+	isNamed bool
 }
 
 // endpointResult is the response of one endpoint.
@@ -139,7 +141,7 @@ func (r *reader) endpointsAt(urls []string) []endpoint {
 		if port == "" {
 			port = strconv.Itoa(int(helper.ClientPort(r.etcd)))
 		}
-		endpoints = append(endpoints, endpoint{host: parsed.Hostname(), port: port, serverName: parsed.Hostname(), secrets: r.secretsOfSpec()})
+		endpoints = append(endpoints, endpoint{host: parsed.Hostname(), port: port, serverName: parsed.Hostname(), secrets: r.secretsOfSpec(), isNamed: true})
 	}
 
 	return endpoints
@@ -209,13 +211,17 @@ func (r *reader) target(ctx context.Context, endpoint endpoint) (etcdclient.Targ
 // query requests the status of one member. The result has the error if the member does not respond.
 func (r *reader) query(ctx context.Context, endpoint endpoint) endpointResult {
 	target, err := r.target(ctx, endpoint)
+	describe := error.Error
 	var result endpointResult
 	if err == nil {
 		result, err = r.request(ctx, target)
+		if endpoint.isNamed {
+			describe = etcdclient.Describe
+		}
 	}
 	if err != nil {
 		return endpointResult{status: etcdcluster.EndpointStatus{
-			Ordinal: endpoint.ordinal, Endpoint: target.Address, Error: err.Error(), HandshakeFailed: errors.Is(err, etcdclient.ErrHandshake),
+			Ordinal: endpoint.ordinal, Endpoint: target.Address, Error: describe(err), HandshakeFailed: errors.Is(err, etcdclient.ErrHandshake),
 		}}
 	}
 	result.status.Ordinal, result.status.Endpoint = endpoint.ordinal, target.Address

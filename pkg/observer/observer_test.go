@@ -690,7 +690,7 @@ var _ = Describe("Observer", func() {
 		It("queries each member of the joined cluster at two client URLs, whatever it advertises", func() {
 			etcd.Spec.Etcd.BootstrapWithExistingCluster = &druidv1alpha1.BootstrapWithExistingCluster{
 				ClientEndpoints: []string{"http://old.example.com:2379"},
-				Members: []druidv1alpha1.BootstrapExistingMember{{Name: "old-1", PeerURLs: []string{"http://old-1.example.com:2380"}}},
+				Members:         []druidv1alpha1.BootstrapExistingMember{{Name: "old-1", PeerURLs: []string{"http://old-1.example.com:2380"}}},
 			}
 			for i := range 64 {
 				members.AddMember(0x100+uint64(i), "old-1", "old-1.example.com:"+strconv.Itoa(3000+i)) // #nosec G115 -- 0 to 63
