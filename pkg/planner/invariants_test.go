@@ -744,8 +744,9 @@ func (s *scenario) acceptedEtcd() *druidv1alpha1.Etcd {
 }
 
 // checkComplete checks that a generation that is reported as complete is what its spec requests. It compares the pods, their images and ports, the claims,
-// and the voting members. It reads what the operator has observed. The claims of an earlier Etcd of the same name may be of another class or smaller. So may that of a single member without a surge. Its spec
-// may have requested other volumes with more members, or with a surge.
+// and the voting members. It reads what the operator has observed. The claims of an earlier Etcd of the same name may be of another class or,
+// if they cannot be expanded, smaller. So may that of a single member without a surge. Its spec may have requested other volumes with more members,
+// or with a surge.
 func (s *scenario) checkComplete() {
 	run := s.result.Newest
 	if s.result.State != druidv1alpha1.LastOperationStateSucceeded || s.result.KeepOperation || s.result.Accepted != nil || !run.Applied || run.Plan.Stage != plan.StageDone {
@@ -757,11 +758,11 @@ func (s *scenario) checkComplete() {
 	}
 	for _, pod := range o.Pods {
 		claim, class := o.ClaimFor(pod.Ordinal), ptr.Deref(etcd.Spec.StorageClass, "")
+		isKept := claim.CreationTime.Before(etcd.CreationTimestamp.Time) || etcd.Spec.Replicas == 1 && !helper.UsesSurge(etcd)
 		switch {
 		case pod.Containers[0].Image != s.image || pod.PeerPort != helper.PeerPort(etcd):
 			s.violated("%s is complete with image %s and port %d, and %s and %d are requested", pod.Name, pod.Containers[0].Image, pod.PeerPort, s.image, helper.PeerPort(etcd))
-		case claim.CreationTime.Before(etcd.CreationTimestamp.Time), etcd.Spec.Replicas == 1 && !helper.UsesSurge(etcd):
-		case class != "" && claim.StorageClass != class, claim.Requested < new(helper.StorageCapacity(etcd)).Value():
+		case class != "" && claim.StorageClass != class && !isKept, claim.Requested < new(helper.StorageCapacity(etcd)).Value() && (!isKept || ptr.Deref(claim.Expandable, true)):
 			s.violated("claim %s is complete with class %s and %d bytes, and %s and %s are requested", claim.Name, claim.StorageClass, claim.Requested, class, new(helper.StorageCapacity(etcd)).String())
 		}
 	}
