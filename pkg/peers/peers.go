@@ -9,6 +9,7 @@ import (
 	"net"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
@@ -297,6 +298,13 @@ func urlsAt(etcd *druidv1alpha1.Etcd, m etcdcluster.Member, tls bool, port int32
 	}
 
 	return urls
+}
+
+// IsRegisteredWithout is true if the member list has the member with a URL of its own without TLS, at any port.
+func IsRegisteredWithout(etcd *druidv1alpha1.Etcd, m etcdcluster.Member) bool {
+	return m.Listed != nil && slices.ContainsFunc(m.Listed.PeerURLs, func(url string) bool {
+		return strings.HasPrefix(url, "http://"+etcdcluster.PeerHost(etcd, m.Ordinal)+":")
+	})
 }
 
 // IsRegisteredWith is true if the member list has the member with these URLs, in any order.

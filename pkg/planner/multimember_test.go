@@ -315,6 +315,14 @@ var _ = Describe("For multiple members", func() {
 			Expect(p().Step).To(HaveField("Object", "main-2"))
 		})
 
+		It("are replaced before another is registered without, in any order and also as the leader", func() {
+			plainly(2)
+			Expect(p().Step).To(Equal(plan.EvictPod{Meta: plan.Meta{Object: "main-2", UID: "uid-of-main-2"}}))
+			o.Etcd.MemberList[2].PeerURLs = []string{"https://main-2.main-peer.demo.svc:2380"}
+			plainly(0)
+			Expect(p().Step).To(And(BeAssignableToTypeOf(plan.MoveLeader{}), HaveField("Object", "main-0")))
+		})
+
 		It("are replaced although their heartbeat already has the new URLs", func() {
 			plainly(2)
 			o.MemberLeases = []etcdcluster.Lease{{Name: "main-2", TLSEnabled: new(false)}}

@@ -78,7 +78,7 @@ func replaceOnlyMember(v view, p plan.Plan) (plan.Plan, bool) {
 
 // nextToReplace is the healthy member that is replaced next. A member whose pod is not ready comes first, for example because its sidecar
 // does not start: otherwise all others would wait for it. No member that leaves is replaced: it would not start again without its advertised URLs. A
-// follower comes before the leader. Nil: no pod is outdated.
+// member that is registered without TLS, and still runs with it, comes next. A follower comes before the leader. Nil: no pod is outdated.
 func nextToReplace(v view) *etcdcluster.Member {
 	var leader *etcdcluster.Member
 	for i := range v.members {
@@ -95,9 +95,12 @@ func nextToReplace(v view) *etcdcluster.Member {
 	}
 	for i := range v.members {
 		member := &v.members[i]
-		switch {
-		case losesPeerTLS(*member, v.o.StatefulSet) && peers.IsRegisteredWith(*member, peers.URLs(v.etcd, *member, false)):
-			return member // two members that cannot be dialed could not dial each other
+		if losesPeerTLS(*member, v.o.StatefulSet) && peers.IsRegisteredWithout(v.etcd, *member) {
+			return member // if a second member was registered without TLS before this one is replaced, the two could not connect
+		}
+	}
+	for i := range v.members {
+		switch member := &v.members[i]; {
 		case !member.IsOutdated(v.o.StatefulSet):
 		case member.Endpoint != nil && member.Endpoint.IsLeader():
 			leader = member
