@@ -62,6 +62,9 @@ func planSurge(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Tim
 		v.size = 1
 	}
 	p := plan.Plan{Stage: plan.StageSurge, Render: true, Replicas: etcdcluster.SurgeSize, ClusterSize: etcdcluster.SurgeSize, PodSize: 1, Surge: surgeToRecord(v), PollMembers: true}
+	if p.Surge.Phase == state.SurgeCleanUp {
+		p = withoutTemporary(p)
+	}
 	if decided, is := deleteInspection(v, p); is {
 		return decided
 	}
@@ -434,13 +437,19 @@ func endSurge(v view, p plan.Plan) plan.Plan {
 
 	p = nextPhase(v, p, state.SurgeCleanUp, temporary.Name+" was removed, and its volume and its pod are deleted")
 
-	return cleanUpSurge(v, p)
+	return cleanUpSurge(v, withoutTemporary(p))
+}
+
+// withoutTemporary renders the first member alone.
+func withoutTemporary(p plan.Plan) plan.Plan {
+	p.Replicas, p.ClusterSize, p.PodSize = 1, 1, 0
+
+	return p
 }
 
 // cleanUpSurge deletes everything of the temporary member, which was removed from etcd.
 func cleanUpSurge(v view, p plan.Plan) plan.Plan {
 	first, temporary := v.members[0], v.members[1]
-	p.Replicas, p.ClusterSize, p.PodSize = 1, 1, 0
 	p.Reason = fmt.Sprintf("%s was removed, and its volume and its pod are deleted", temporary.Name)
 	if v.o.State.Surge.Phase == state.SurgeCleanUp && !v.isMemberListKnown() {
 		if decided, is := withoutQuorum(v, p); is {

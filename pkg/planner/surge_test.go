@@ -6,6 +6,7 @@ package planner_test
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -314,10 +315,11 @@ var _ = Describe("Surge", func() {
 		s.expectGolden("surge-storage-class")
 	})
 
-	DescribeTable("deletes the Job that has inspected the volume while no quorum was healthy", func(phase state.SurgePhase, ordinal int) {
+	DescribeTable("deletes the Job that has inspected the volume while no quorum was healthy", func(phase state.SurgePhase, ordinal int, isRenderedAgain bool) {
 		s := running(withStore)
 		changeImage(s)
 		s.runUntil(func() bool { return s.Objects.State.Surge != nil && s.Objects.State.Surge.Phase == phase })
+		s.resetTrace()
 		claim := s.Objects.ClaimFor(ordinal)
 		s.Objects.Inspections = append(s.Objects.Inspections, etcdcluster.ClaimInspection{
 			Name: claim.Name + "-inspect", UID: "job", OwnerUID: s.Etcd.UID, Claim: claim.Name, ClaimUID: claim.UID, Result: &etcdcluster.Inspection{Revision: 7},
@@ -325,9 +327,10 @@ var _ = Describe("Surge", func() {
 		s.run()
 		s.expectDone()
 		Expect(s.Objects.Inspections).To(BeEmpty())
+		Expect(strings.Contains(strings.Join(s.trace, "\n"), "replicas 2, size 2")).To(Equal(isRenderedAgain))
 	},
-		Entry("of the first member", state.SurgeDiscard, 0),
-		Entry("of the temporary member", state.SurgeCleanUp, 1),
+		Entry("of the first member, which the surge starts again", state.SurgeDiscard, 0, true),
+		Entry("of the temporary member, which it does not start again", state.SurgeCleanUp, 1, false),
 	)
 
 	It("replaces the volume by a smaller one, and keeps one that a user has expanded", func() {
