@@ -466,12 +466,13 @@ func (s *scenario) checkSinglePod(pod etcdcluster.Pod) {
 func (s *scenario) checkReplaceClaim(step plan.ReplaceClaim) {
 	volume := s.Volumes[step.Object]
 	node := s.Node(volume.Node)
-	if ordinal := slices.IndexFunc(s.Objects.Claims, func(c etcdcluster.Claim) bool { return c.Name == step.Object }); !volume.Lost && s.isDiffering(s.Objects.Claims[ordinal].Ordinal) {
+	isLost := volume.Lost || node.Gone || node.OutOfService
+	if ordinal := slices.IndexFunc(s.Objects.Claims, func(c etcdcluster.Claim) bool { return c.Name == step.Object }); (!isLost || s.NetworkVolumes && !volume.Lost) && s.isDiffering(s.Objects.Claims[ordinal].Ordinal) {
 		s.checkReplaceDiffering(step, s.Objects.Claims[ordinal].Ordinal)
 
 		return
 	}
-	if !volume.Lost && !node.Gone && !node.OutOfService {
+	if !isLost {
 		s.violated("claim %s is deleted although its volume is not lost", step.Object)
 	}
 	if healthy, all := s.Voters(); !etcdcluster.IsQuorate(healthy, all) || s.Leader == 0 {
