@@ -86,7 +86,8 @@ func Remedy(isSurge bool) string {
 
 // VotersOf returns all voting members of a canonical Etcd in the order in which they are compared: the followers before the leader. A member completes no
 // write while it computes its hash. The revision is one that all members have. It returns ErrNotComparable if a voting member is not a
-// healthy member of the Etcd, or if a member of the Etcd does not vote. It also does so if two members run different versions.
+// healthy member of the Etcd, or if a member of the Etcd does not vote. It also does so if two members run different versions. After a difference,
+// it ignores members that do not exist: a scale-up adds them when all others have the same data.
 func VotersOf(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) (voters []Member, revision int64, err error) {
 	listed := 0
 	for _, m := range o.Etcd.MemberList {
@@ -97,7 +98,7 @@ func VotersOf(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) (voters []Mem
 	var leaders []Member
 	version := ""
 	for _, m := range etcdcluster.VotingMembers(etcd, o) {
-		if isNotRequested(m, etcd, o) {
+		if isAbsent(m, o) && (isNotRequested(m, etcd, o) || o.State.Inconsistency != nil) {
 			continue
 		}
 		if reason := awaitedOf(m); reason != "" {
@@ -124,9 +125,14 @@ func VotersOf(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) (voters []Mem
 	return voters, revision, nil
 }
 
-// isNotRequested is true for a member of a scale-up that was taken back before it started.
+// isAbsent is true for a member that does not exist: it is not in the member list, and has no pod.
+func isAbsent(m etcdcluster.Member, o etcdcluster.Observation) bool {
+	return m.Listed == nil && m.Pod == nil && len(o.Etcd.MemberList) > 0
+}
+
+// isNotRequested is true for a member of a scale-up that was taken back.
 func isNotRequested(m etcdcluster.Member, etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) bool {
-	return m.Listed == nil && m.Pod == nil && m.Ordinal >= int(max(etcd.Spec.Replicas, etcdcluster.RenderedReplicas(o))) && len(o.Etcd.MemberList) > 0
+	return m.Ordinal >= int(max(etcd.Spec.Replicas, etcdcluster.RenderedReplicas(o)))
 }
 
 // awaitedOf returns why a member cannot be compared. Empty: it can.

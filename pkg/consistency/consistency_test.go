@@ -105,6 +105,14 @@ var _ = Describe("Consistency", func() {
 			Expect(voters).To(HaveLen(3))
 		})
 
+		It("ignores a member that a scale-up has not started yet after a difference, which the scale-up waits for", func() {
+			etcd.Spec.Replicas, o.State.Size, o.State.Replicas = 5, 5, new(int32(3))
+			o.State.Inconsistency = &state.Inconsistency{Comparisons: 1, Members: hashes(1, 1, 2)}
+			voters, _, err := consistency.VotersOf(etcd, o)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(voters).To(HaveLen(3))
+		})
+
 		DescribeTable("returns all voting members or none", func(reason string, change func()) {
 			change()
 			_, _, err := consistency.VotersOf(etcd, o)

@@ -21,6 +21,7 @@ import (
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/consistency"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/simulator"
@@ -320,6 +321,14 @@ func (s *randomScenario) runRandom() {
 	s.runFor(600)
 	if left := s.Objects.ClaimFor(1); s.isInterrupted && s.Etcd.Spec.Replicas == 1 && left.Exists && s.Objects.PodFor(1) == nil { // the record of a surge was lost
 		s.inject("a user deletes "+left.Name+", for which the operator waits", func() { s.DeleteClaim(1) })
+		s.runFor(300)
+	}
+	if found := s.Objects.State.Inconsistency; consistency.IsConfirmed(found) && s.correctData() == unknownData { // a learner got other data, and was promoted
+		s.inject("a user corrects the different data, for which the operator waits", func() {
+			for _, volume := range s.Volumes {
+				volume.Corruption = 0
+			}
+		})
 		s.runFor(300)
 	}
 	if s.hasJoined() { // the join was not complete before
