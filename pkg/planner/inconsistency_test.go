@@ -276,6 +276,21 @@ var _ = Describe("Different data", func() {
 		Expect(s.result.Newest.Plan.WaitsFor).To(HavePrefix("all members to have the same data: at revision "))
 	})
 
+	It("that is not confirmed yet holds a scale-up", func() {
+		s := running(3)
+		corrupt(s, 1, 0)
+		s.runUntil(func() bool { return s.Objects.State.Inconsistency != nil })
+		s.inject("spec.replicas becomes 5", func() { s.Etcd.Spec.Replicas = 5 })
+		s.runUntil(func() bool { return s.result.Newest.Plan.Stage == plan.StageScaleUp || len(s.Members) > 3 })
+		Expect(isConfirmed(s)()).To(BeFalse())
+		Expect(s.result.Newest.Plan.WaitsFor).To(HavePrefix("all members to have the same data: at revision "))
+		s.run()
+		s.expectDone()
+		Expect(s.steps["ReplaceClaim"]).To(Equal(1))
+		Expect(s.Members).To(HaveLen(5))
+		Expect(s.correctData()).To(BeZero())
+	})
+
 	It("pauses a scale-in that has begun, and is replaced before a member is removed", func() {
 		s := running(3)
 		s.inject("spec.replicas becomes 1", func() { s.Etcd.Spec.Replicas = 1 })

@@ -247,6 +247,9 @@ func (s *scenario) checkScaling(manifest simulator.Manifest) {
 	case manifest.Replicas > before+1:
 		s.violated("the cluster is scaled up from %d to %d at once", before, manifest.Replicas)
 	case manifest.Replicas > before && s.Member(int(before)) == nil:
+		if s.Objects.State.Inconsistency != nil {
+			s.violated("the cluster is scaled up to %d while members have different data", manifest.Replicas)
+		}
 		for ordinal := range int(before) {
 			if member := s.RunningMember(ordinal); member == nil || member.Learner {
 				s.violated("the cluster is scaled up to %d while member %d is no healthy voting member", manifest.Replicas, ordinal)

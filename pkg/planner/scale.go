@@ -195,6 +195,12 @@ func scaleUp(v view, p plan.Plan) (plan.Plan, bool) {
 			return p, true
 		}
 	}
+	if awaited := awaitedData(v); awaited != "" {
+		p.Reason = fmt.Sprintf("%s; %s joins after the comparison of the data", v.quorumStatus(), next.Name)
+		p.WaitsFor = awaited
+
+		return p, true
+	}
 	p.Reason = fmt.Sprintf("%s; %s joins as a learner, which leaves the quorum at %d", v.quorumStatus(), next.Name, etcdcluster.QuorumOf(v.size))
 	if len(v.members) == 1 && p.ClusterSize == 1 {
 		p.Reason += fmt.Sprintf("; %s restarts once, after the last has joined", v.members[0].Name)

@@ -312,14 +312,24 @@ func awaitedBeforeScaleIn(v view) string {
 
 // awaitedBeforeRemoval is what has to be true before any member is removed. Empty: all of it is.
 func awaitedBeforeRemoval(v view) string {
-	if found := v.o.State.Inconsistency; found != nil {
-		return "all members to have the same data: " + consistency.Describe(*found)
+	if awaited := awaitedData(v); awaited != "" {
+		return awaited
 	}
 	if v.o.PeerChangePending && v.o.State.ScaleIn == nil { // a member that leaves may have stopped, and does not change them any more
 		return "the peer URLs of all members to change"
 	}
 
 	return awaitedBeforeReplacement(v)
+}
+
+// awaitedData is what has to be true of the data before a member is added or removed. Another vote could give different data the majority. Empty: no
+// difference is recorded.
+func awaitedData(v view) string {
+	if found := v.o.State.Inconsistency; found != nil {
+		return "all members to have the same data: " + consistency.Describe(*found)
+	}
+
+	return ""
 }
 
 // awaitedBeforeReplacement is what has to be true before a member is replaced that has other data than a quorum. Empty: all of it is.
