@@ -87,7 +87,7 @@ func (s *scenario) reconcile() bool {
 		s.invariants.isUnverified = value == druidv1alpha1.RestoreFromStoreUnverified
 		s.noteKnown()
 	}
-	s.result = s.operator.Reconcile()
+	s.result, s.reconciledAt = s.operator.Reconcile(), s.Now()
 	s.checkComplete()
 	if !s.acted {
 		s.noteResult()

@@ -48,6 +48,8 @@ type scenario struct {
 	image string
 	// isKilled is true while the operator does not run.
 	isKilled bool
+	// reconciledAt is when the operator reconciled last.
+	reconciledAt time.Time
 	// idleTicks is the number of ticks without a change after which run ends.
 	idleTicks int
 

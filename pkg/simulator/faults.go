@@ -48,19 +48,22 @@ func (c *Cluster) StopEtcdBehindStore(ordinal int) {
 		return
 	}
 	c.stopEtcd(pod, "OOMKilled")
-	c.Process(pod.UID).RestoresAt = c.now.Add(c.RestoreDelay)
+	c.Process(pod.UID).StoppedBehindStore, c.Process(pod.UID).RestoresAt = c.now, c.now.Add(c.RestoreDelay)
 	if c.RestoreDelay == 0 {
 		c.restoreAlone(pod)
 	}
 	c.Refresh()
 }
 
+// SecondCluster is in the report about a sidecar that restores a second cluster.
+const SecondCluster = "restores a second cluster"
+
 // restoreAlone lets the sidecar of a pod restore a second cluster, if it was rendered with size 1 and another member votes.
 func (c *Cluster) restoreAlone(pod *etcdcluster.Pod) {
 	process := c.Process(pod.UID)
 	process.RestoresAt = time.Time{}
 	if _, voters := c.Voters(); process.ClusterSize == 1 && process.HasStore && voters > 1 {
-		c.report("the sidecar of %s was rendered with size 1, and restores a second cluster next to %d voting members", pod.Name, voters-1)
+		c.report("the sidecar of %s was rendered with size 1, and %s next to %d voting members", pod.Name, SecondCluster, voters-1)
 		c.CorruptVolume(pod.Ordinal)
 		c.UseForeignData(pod.Ordinal)
 	}

@@ -40,6 +40,8 @@ type Process struct {
 	Unanswered int
 	// IsSeparate is true if its etcd runs on the data of a separate cluster, see Volume.Separate.
 	IsSeparate bool
+	// StoppedBehindStore is when its etcd ended while its database was older than the store. Zero: it did not.
+	StoppedBehindStore time.Time
 	// RestoresAt is when its sidecar stops trying to start etcd, and restores the store. Zero: it does not try.
 	RestoresAt time.Time
 	// LastReadyAt is when the kubelet last reported the pod as ready. Zero: never.
