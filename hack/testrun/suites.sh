@@ -41,13 +41,22 @@ modules() {
 	go_test test/rules -count=1 ./...
 }
 
-random_runs="20,000 simulations and API objects with random seeds, which the output contains, and exhaustive exploration"
+random_runs="20,000 simulations and API objects with random seeds, which the output contains, exhaustive exploration, and fuzz tests"
 random() {
 	local format=standard-verbose # also prints the output of passed tests
 	SIMULATIONS=${SIMULATIONS:-2900} EXPLORED_FAULTS=${EXPLORED_FAULTS:-2} go_test . -count=1 -timeout=6h ./pkg/planner -ginkgo.timeout=6h
 	API_SEED=random go_test . -count=1 ./test/apis/v1alpha1
 	find_assets || return
 	SPECS=${SPECS:-2000} SPECS_SEED=${SPECS_SEED:-random} go_test . -count=1 -timeout=1h ./test/integration/applicable
+	fuzz
+}
+
+# fuzz runs each fuzz test for FUZZ_TIME, five minutes in total. An input that fails is then in testdata/fuzz of its package.
+fuzz() {
+	local file name
+	while IFS=: read -r file name; do
+		command_step go test -C "${file%/*}" -vet=off -run='^$' -fuzz="^$name\$" -fuzztime="${FUZZ_TIME:-30s}" .
+	done < <(git grep -oE '^func Fuzz[A-Za-z]+' -- '*_test.go' | sed 's/:func /:/')
 }
 
 integration_runs="controllers against a kube-apiserver, and the sidecar against the APIs of stores (builds both if the cache does not contain them)"

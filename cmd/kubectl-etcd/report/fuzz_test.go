@@ -1,0 +1,30 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package report_test
+
+import (
+	"bytes"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gardener/gardener-extension-etcd-druid/cmd/kubectl-etcd/report"
+)
+
+// FuzzRedact checks that no value of a store Secret stays in a text, wherever the text contains it.
+func FuzzRedact(f *testing.F) {
+	f.Add([]byte("correct-horse"), "before ", " after")
+	f.Add([]byte(`{"private_key": "-----BEGIN KEY-----\nMIIEvQIBADANBgkq\n"}`), "", "")
+	f.Add([]byte("user: &a [*a]\npassword: correct-horse"), "\n", "\x00")
+	f.Add([]byte("REDACTEDREDACTED"), "RED", "ACTED")
+	f.Fuzz(func(t *testing.T, value []byte, before, after string) {
+		const shortest = 8
+		redactor := report.NewRedactor([]corev1.Secret{{Data: map[string][]byte{"key": value}}})
+		redacted := redactor.Redact([]byte(before + string(value) + after))
+		if len(value) >= shortest && !bytes.Contains([]byte("REDACTED"+before+after), value) && bytes.Contains(bytes.ReplaceAll(redacted, []byte("REDACTED"), nil), value) {
+			t.Errorf("%q stays in %q", value, redacted)
+		}
+	})
+}
