@@ -84,6 +84,9 @@ func (a AuditWindow) Conflicts(user string) (patches, conflicts int, err error) 
 	return patches, conflicts, err
 }
 
+// reads are the verbs of requests that write nothing. The log contains those of the operator.
+var reads = []string{"get", "list", "watch"}
+
 // auditEvent contains the fields of an audit event that a Write needs.
 type auditEvent struct {
 	Stage string `json:"stage"`
@@ -130,7 +133,7 @@ func (a AuditWindow) Writes(user string) ([]Write, error) {
 			return nil, fmt.Errorf("reading the audit log: %w", err)
 		}
 
-		if r.User.Username == user && r.Stage == "ResponseComplete" {
+		if r.User.Username == user && r.Stage == "ResponseComplete" && !slices.Contains(reads, r.Verb) {
 			writes = append(writes, r.write())
 		}
 	}
