@@ -15,9 +15,10 @@ import (
 // FuzzDecode checks that a record that can be read is written, and is then read and written without a change.
 func FuzzDecode(f *testing.F) {
 	for record, store := range map[string]string{
-		"":                           "",
-		`{"version":1}`:              "S3/bucket/demo--main",
-		`{"version":2,"replicas":3}`: "S3/bucket",
+		"":              "",
+		`{"version":1}`: "S3/bucket/demo--main",
+		`{"version":1,"Size":3,"size":0,"podsize":1}`: "S3/bucket",
+		`{"version":2,"replicas":3}`:                  "S3/bucket",
 		`{"version":1,"size":3,"surge":{"phase":"Join","since":"2026-01-01T12:00:00Z"},"migration":{},"evidence":{"highestRevision":7}}`:                       `{"provider":"S3"}`,
 		`{"version":1,"accepted":{"generation":2,"spec":{"replicas":3},"defaults":{"imageSets":{"3.4":{"etcdWrapper":"w"}}}},"later":{"a":[1,2]}}`:             "Local//",
 		`{"version":1,"inconsistency":{"comparisons":3,"members":[{"name":"main-0","id":"a1","hash":7}]},"retained":[{"name":"pv-1"}],"space":{"since":null}}`: "?",

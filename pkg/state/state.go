@@ -8,6 +8,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
+	"strings"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
@@ -115,14 +117,35 @@ func decode(text string) (s State, err error) {
 		return State{}, fmt.Errorf("the annotation %s has version %d, and this operator reads versions up to %d: use the operator that wrote it, or a newer one",
 			druidv1alpha1.ManagedResourceAnnotationState, header.Version, Version)
 	}
-	for _, key := range keys {
-		delete(unknown, key)
+	for _, number := range s.memberCounts() {
+		if number < 0 || number > maxMembers {
+			return State{}, fmt.Errorf("the annotation %s has %d members, restore it from a backup of the ManagedResource", druidv1alpha1.ManagedResourceAnnotationState, number)
+		}
 	}
+	maps.DeleteFunc(unknown, func(key string, _ json.RawMessage) bool {
+		return slices.ContainsFunc(keys, func(known string) bool { return strings.EqualFold(known, key) }) // as in encoding/json
+	})
 	if len(unknown) > 0 {
 		s.Unknown = unknown
 	}
 
 	return s, nil
+}
+
+// maxMembers is the largest number of members in a record. The API allows fewer. The operator uses memory for each of them.
+const maxMembers = 1000
+
+// memberCounts are the numbers of members in the record.
+func (s State) memberCounts() []int32 {
+	counts := []int32{s.Size, s.Started, s.PodSize}
+	if s.Replicas != nil {
+		counts = append(counts, *s.Replicas)
+	}
+	if s.ScaleIn != nil {
+		counts = append(counts, s.ScaleIn.To)
+	}
+
+	return counts
 }
 
 // keys are the keys of the record.

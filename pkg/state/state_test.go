@@ -119,6 +119,8 @@ var _ = Describe("The record on the ManagedResource", func() {
 	},
 		Entry("if it cannot be read", `{"version":1,`, "state cannot be read, restore it"),
 		Entry("if a newer operator wrote it", `{"version":2,"size":3}`, "has version 2, and this operator reads versions up to 1"),
+		Entry("if it has more members than any cluster", `{"version":1,"size":2000000000}`, "has 2000000000 members, restore it"),
+		Entry("if it has a negative number of pods", `{"version":1,"replicas":-1}`, "has -1 members, restore it"),
 		Entry("if it has no version", `{"size":3}`, "has no version, restore it"),
 	)
 
