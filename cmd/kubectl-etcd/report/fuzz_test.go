@@ -6,6 +6,7 @@ package report_test
 
 import (
 	"bytes"
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,11 +20,13 @@ func FuzzRedact(f *testing.F) {
 	f.Add([]byte(`{"private_key": "-----BEGIN KEY-----\nMIIEvQIBADANBgkq\n"}`), "", "")
 	f.Add([]byte("user: &a [*a]\npassword: correct-horse"), "\n", "\x00")
 	f.Add([]byte("REDACTEDREDACTED"), "RED", "ACTED")
+	f.Add([]byte("correct-horse"), "corREDACTEDrect-horse", "")
 	f.Fuzz(func(t *testing.T, value []byte, before, after string) {
 		const shortest = 8
 		redactor := report.NewRedactor([]corev1.Secret{{Data: map[string][]byte{"key": value}}})
 		redacted := redactor.Redact([]byte(before + string(value) + after))
-		if len(value) >= shortest && !bytes.Contains([]byte("REDACTED"+before+after), value) && bytes.Contains(bytes.ReplaceAll(redacted, []byte("REDACTED"), nil), value) {
+		hasValue := func(part []byte) bool { return bytes.Contains(part, value) }
+		if len(value) >= shortest && slices.ContainsFunc(bytes.Split(redacted, []byte("REDACTED")), hasValue) {
 			t.Errorf("%q stays in %q", value, redacted)
 		}
 	})

@@ -24,7 +24,7 @@ func FuzzHandle(f *testing.F) {
 	f.Add("UPDATE", "apps", "statefulsets", "scale", "system:serviceaccount:a:b", object, `{"spec":{"replicas":-1}}`)
 	f.Add("UPDATE", "", "pods", "ephemeralcontainers", "", "null", "[]")
 	c := fakeclient.NewClientBuilder().WithScheme(app.NewScheme()).WithObjects(fixture.Etcd()).Build()
-	webhook := &admission.Webhook{Handler: &etcdcomponents.Handler{Reader: c}}
+	webhook := &admission.Webhook{RecoverPanic: new(false), Handler: &etcdcomponents.Handler{Reader: c}}
 	f.Fuzz(func(t *testing.T, operation, group, resource, subResource, user, before, after string) {
 		request := admission.Request{}
 		request.UID, request.Operation, request.SubResource, request.UserInfo.Username = "uid", admissionv1.Operation(operation), subResource, user

@@ -5,6 +5,7 @@
 package eviction_test
 
 import (
+	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -29,18 +30,18 @@ func FuzzHandle(f *testing.F) {
 	}
 	f.Add("UPDATE", "status", "", "", "{}")
 	c := fakeclient.NewClientBuilder().WithScheme(app.NewScheme()).WithObjects(singleMember(), podOf("test-0")).Build()
-	webhook := &admission.Webhook{Handler: &eviction.Handler{Client: c, Nodes: c, Clock: testclock.NewFakePassiveClock(now)}}
+	webhook := &admission.Webhook{RecoverPanic: new(false), Handler: &eviction.Handler{Client: c, Nodes: c, Clock: testclock.NewFakePassiveClock(now)}}
 	f.Fuzz(func(t *testing.T, operation, subResource, namespace, name, object string) {
 		response := webhook.Handle(t.Context(), requestOf(operation, subResource, namespace, name, object))
 		if !response.Allowed && response.Result == nil {
 			t.Error("a rejection has no reason")
 		}
-		recorded := httptest.NewRecorder()
+		recorded, review := httptest.NewRecorder(), admissionv1.AdmissionReview{}
 		request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", strings.NewReader(object))
 		request.Header.Set("Content-Type", "application/json")
 		webhook.ServeHTTP(recorded, request)
-		if recorded.Code != http.StatusOK {
-			t.Errorf("status %d for the body %q", recorded.Code, object)
+		if err := json.Unmarshal(recorded.Body.Bytes(), &review); err != nil || review.Response == nil {
+			t.Errorf("the response to the body %q is %q", object, recorded.Body)
 		}
 	})
 }
