@@ -323,6 +323,20 @@ var _ = Describe("the operator's chart", func() {
 			Expect(c.Controllers.Etcd.EnableEtcdSpecAutoReconcile).To(BeTrue())
 			Expect(c.ResourceManager.Embedded).To(BeTrue())
 		}),
+		Entry("elsewhere new Etcds get NetworkPolicies", standalone+"networkPolicies: {monitoring: []}", func(c *configv1alpha1.OperatorConfiguration) {
+			Expect(c.Rendering.NetworkPolicies).NotTo(BeNil())
+			Expect(c.Rendering.NetworkPolicyScope).To(Equal(configv1alpha1.NetworkPolicyScopeNew))
+		}),
+		Entry("elsewhere each Etcd gets NetworkPolicies, if its user requests it", standalone+"networkPolicies: {enabled: true}", func(c *configv1alpha1.OperatorConfiguration) {
+			Expect(c.Rendering.NetworkPolicies).NotTo(BeNil())
+			Expect(c.Rendering.NetworkPolicyScope).To(Equal(configv1alpha1.NetworkPolicyScopeAll))
+		}),
+		Entry("elsewhere no Etcd gets NetworkPolicies, if its user disables them", standalone+"networkPolicies: {enabled: false}", func(c *configv1alpha1.OperatorConfiguration) {
+			Expect(c.Rendering.NetworkPolicies).To(BeNil())
+		}),
+		Entry("in a seed no Etcd gets NetworkPolicies", "", func(c *configv1alpha1.OperatorConfiguration) {
+			Expect(c.Rendering.NetworkPolicies).To(BeNil())
+		}),
 		Entry("outside of Gardener with an installed resource manager", standalone+"embeddedResourceManager: {enabled: false}", func(c *configv1alpha1.OperatorConfiguration) {
 			Expect(c.ResourceManager.Embedded).To(BeFalse())
 		}),

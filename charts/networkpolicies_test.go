@@ -36,6 +36,8 @@ import (
 
 const restricted = standalone + "networkPolicies: {enabled: true, monitoring: [{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: monitoring}}, podSelector: {matchLabels: {app: prometheus}}}]"
 
+const disabled = standalone + "networkPolicies: {enabled: false}"
+
 // installation is what the chart and the operator create together for one Etcd.
 type installation struct {
 	policies              []*networkingv1.NetworkPolicy
@@ -152,8 +154,9 @@ var _ = Describe("the NetworkPolicies of the chart and of an Etcd", func() {
 		Expect(documents[0]).To(Equal(string(want)), "run `make test-update-golden` if this is intended")
 	})
 
-	It("do not exist by default", func() {
-		Expect(install(standalone, fixture.WithStore("S3")).policies).To(BeEmpty())
+	It("exist by default outside of Gardener only, and not if they are disabled", func() {
+		Expect(install(standalone, fixture.WithStore("S3")).policies).To(HaveLen(3))
+		Expect(install(disabled, fixture.WithStore("S3")).policies).To(BeEmpty())
 		Expect(install("").policies).To(BeEmpty())
 	})
 
@@ -303,7 +306,7 @@ var _ = Describe("the NetworkPolicies of the chart and of an Etcd", func() {
 		Expect(verbsIn(restricted + "}")).To(ConsistOf(append(reads, "create", "patch", "update")))
 
 		By("granting no more than to delete them where they are disabled")
-		Expect(verbsIn(standalone)).To(ConsistOf(reads))
+		Expect(verbsIn(disabled)).To(ConsistOf(reads))
 		Expect(verbsIn("")).To(ConsistOf(reads))
 	})
 })

@@ -36,7 +36,7 @@ func accept(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, config Config) 
 
 	switch {
 	case helper.IsReconcileRequested(etcd), isNew, config.AutoReconcile && !isAccepted:
-		return limit(etcd, o, config, state.Accepted{Generation: etcd.Generation, Defaults: config.Defaults, CADataKeys: caDataKeys(etcd, o), EtcdVersion: versionFor(etcd, o, config)})
+		return limit(etcd, o, config, state.Accepted{Generation: etcd.Generation, Defaults: config.defaultsFor(o), CADataKeys: caDataKeys(etcd, o), EtcdVersion: versionFor(etcd, o, config)})
 	case isAccepted:
 		return continueDelayed(etcd, o, config, recorded)
 	default:

@@ -65,7 +65,7 @@ func continueDelayed(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, config
 		return acceptance{accepted: recorded}
 	}
 	newest := *recorded
-	newest.Defaults, newest.EtcdVersion = config.Defaults, versionFor(etcd, o, config)
+	newest.Defaults, newest.EtcdVersion = config.defaultsFor(o), versionFor(etcd, o, config)
 
 	return limit(etcd, o, config, newest)
 }

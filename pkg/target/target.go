@@ -41,6 +41,9 @@ type Config struct {
 	AutoReconcile bool
 	// Defaults are what a generation is rendered with that is accepted from now on.
 	Defaults state.Defaults
+	// RestrictsNewOnly renders no NetworkPolicies for an Etcd that has run without them. False: with the next accepted generation, each Etcd gets those of
+	// Defaults.
+	RestrictsNewOnly bool
 	// EtcdVersion is the minor version of etcd of Etcds whose spec has none, and to which running clusters are upgraded. Empty: 3.4.
 	EtcdVersion string
 	// LocalStoreRoots are the directories of nodes that stores with the provider Local may use. Empty: none.
@@ -111,6 +114,8 @@ type Target struct {
 	StoreUser *etcdcluster.StoreUser
 	// NetworkPolicies are the peers of the NetworkPolicies. Nil: there are no NetworkPolicies, or ResolveNetworkPolicies was not called yet.
 	NetworkPolicies *state.NetworkPolicies
+	// IsUnrestricted is true if new Etcds get NetworkPolicies, and this one has run without. False: ResolveNetworkPolicies was not called yet.
+	IsUnrestricted bool
 	// StoreResolution is the result of ResolveStore for the condition StoreResolved. Nil before ResolveStore.
 	StoreResolution *conditions.StoreResolution
 

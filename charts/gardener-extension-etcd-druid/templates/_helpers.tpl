@@ -73,7 +73,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- if and .Values.networkPolicies.enabled .Values.gardener.enabled -}}
 {{- fail "networkPolicies.enabled needs gardener.enabled=false: in a seed, gardener-resource-manager creates the NetworkPolicies" -}}
 {{- end -}}
-{{- .Values.networkPolicies.enabled -}}
+{{- ternary (not .Values.gardener.enabled) .Values.networkPolicies.enabled (kindIs "invalid" .Values.networkPolicies.enabled) -}}
 {{- end -}}
 
 {{- define "profiling" -}}
@@ -188,7 +188,7 @@ drainers: {{ .Values.protection.drainers | toJson }}
 {{- if hasKey .Values.config "watchNamespaces" -}}
 {{- fail "config.watchNamespaces is not taken: set watchNamespaces, which also grants the rights that it needs" -}}
 {{- end -}}
-{{- if hasKey (.Values.config.rendering | default dict) "networkPolicies" -}}
+{{- if or (hasKey (.Values.config.rendering | default dict) "networkPolicies") (hasKey (.Values.config.rendering | default dict) "networkPolicyScope") -}}
 {{- fail "config.rendering.networkPolicies is not taken: set networkPolicies, of which the NetworkPolicy of the operator is made as well" -}}
 {{- end -}}
 {{- $own := dict
@@ -231,7 +231,8 @@ install another version on some seeds. */ -}}
 {{- $_ := set $policies $key (index $.Values.networkPolicies $key) -}}
 {{- end -}}
 {{- end -}}
-{{- $_ := set $own "rendering" (set ($own.rendering | default dict) "networkPolicies" $policies) -}}
+{{- $scope := ternary "New" "All" (kindIs "invalid" .Values.networkPolicies.enabled) -}}
+{{- $_ := set $own "rendering" (merge (dict "networkPolicies" $policies "networkPolicyScope" $scope) ($own.rendering | default dict)) -}}
 {{- end -}}
 {{- $webhooks := dict "eviction" (dict "enabled" .Values.evictionWebhook.enabled) -}}
 {{- if eq (include "protection" .) "true" -}}

@@ -98,13 +98,14 @@ func (o *Options) addEtcd(ctx context.Context, mgr manager.Manager) error {
 	}
 	options := etcd.AddOptions{
 		Config: target.Config{
-			EtcdHelper:      etcdHelper(ctx, mgr.GetAPIReader(), mgr.GetLogger(), o.Config.EtcdHelper),
-			AutoReconcile:   o.Config.Controllers.Etcd.EnableEtcdSpecAutoReconcile,
-			Defaults:        defaults,
-			EtcdVersion:     defaultEtcdVersion(o.Config),
-			LocalStoreRoots: localStoreRoots(o.Config.LocalStore, shared.Gardener),
-			StoreTimeout:    o.Config.Controllers.Etcd.StoreTimeout.Duration,
-			UpdateStrategy:  o.Config.Controllers.Etcd.DefaultUpdateStrategy,
+			EtcdHelper:       etcdHelper(ctx, mgr.GetAPIReader(), mgr.GetLogger(), o.Config.EtcdHelper),
+			AutoReconcile:    o.Config.Controllers.Etcd.EnableEtcdSpecAutoReconcile,
+			Defaults:         defaults,
+			EtcdVersion:      defaultEtcdVersion(o.Config),
+			RestrictsNewOnly: o.Config.Rendering.NetworkPolicyScope == configv1alpha1.NetworkPolicyScopeNew,
+			LocalStoreRoots:  localStoreRoots(o.Config.LocalStore, shared.Gardener),
+			StoreTimeout:     o.Config.Controllers.Etcd.StoreTimeout.Duration,
+			UpdateStrategy:   o.Config.Controllers.Etcd.DefaultUpdateStrategy,
 
 			RecoveryDwellTime:   o.Config.Controllers.Etcd.Recovery.DwellTime.Duration,
 			RecoveryMaxClusters: *o.Config.Controllers.Etcd.Recovery.MaxClusters,

@@ -44,6 +44,7 @@ var values = map[string]any{
 	"gardener":                map[string]any{"enabled": false}, // each change of a spec is rolled out immediately
 	"crds":                    map[string]any{"enabled": true},
 	"embeddedResourceManager": map[string]any{"enabled": false},
+	"networkPolicies":         map[string]any{"enabled": false}, // etcd-druid has none
 	"protection":              map[string]any{"enabled": false},
 	"evictionWebhook":         map[string]any{"enabled": false},
 	"config": map[string]any{

@@ -210,6 +210,9 @@ func (r *execution) write(ctx context.Context, run *engine.Run, desired desiredR
 	if warnings := run.Target.Warnings; len(warnings) > 0 {
 		r.event(etcd, corev1.EventTypeWarning, "SpecOutOfBounds", "The cluster continues with values that the spec of a new Etcd must not have: %s", warnings.ToAggregate())
 	}
+	if run.Target.IsUnrestricted {
+		r.event(etcd, corev1.EventTypeWarning, "NoNetworkPolicies", "Each pod can connect to the members and to their sidecars, because this cluster has run without NetworkPolicies: set networkPolicies.enabled of the chart to true, and request a reconciliation")
+	}
 	if run.IsAddingMember() && run.Plan.NextSurge != nil {
 		r.event(run.Target.Stored, corev1.EventTypeNormal, "StartingSurge", "Starting a temporary second member: %s", run.Plan.Reason)
 	} else if run.IsAddingMember() {

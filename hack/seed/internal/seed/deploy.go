@@ -169,8 +169,8 @@ func (s *Seed) writeValues(settings map[string]any, tag string, references map[s
 }
 
 // settings returns the values in the file, or the settings of the cluster if the name is empty. On the seed these are the settings for
-// a cluster with gardener-resource-manager and without gardenlet, and the users of the end-to-end tests. On the bare cluster they
-// enable NetworkPolicies. Under a gardenlet the operator takes over from etcd-druid.
+// a cluster with gardener-resource-manager and without gardenlet, and the users of the end-to-end tests. On the bare cluster,
+// NetworkPolicies are enabled by default. Under a gardenlet the operator takes over from etcd-druid.
 func (s *Seed) settings(file string) (map[string]any, error) {
 	switch {
 	case file != "":
@@ -179,7 +179,6 @@ func (s *Seed) settings(file string) (map[string]any, error) {
 		return map[string]any{"predecessor": "TakeOver"}, nil
 	case s.Layout.Cluster == layout.Bare:
 		return map[string]any{"networkPolicies": map[string]any{
-			"enabled":   true,
 			"apiServer": []any{map[string]any{"ipBlock": map[string]any{"cidr": s.Layout.HostIP() + "/32"}}}, // its port is not a usual one
 		}}, nil
 	default:

@@ -211,7 +211,20 @@ type RenderingConfiguration struct {
 	// Gardener, where gardener-resource-manager creates them for the Services.
 	// +optional
 	NetworkPolicies *NetworkPolicyConfiguration `json:"networkPolicies,omitempty"`
+	// NetworkPolicyScope is which Etcds get NetworkPolicies. It has no effect without NetworkPolicies. Empty: All.
+	// +optional
+	NetworkPolicyScope NetworkPolicyScope `json:"networkPolicyScope,omitempty"`
 }
+
+// NetworkPolicyScope is a set of Etcds.
+type NetworkPolicyScope string
+
+const (
+	// NetworkPolicyScopeAll contains each Etcd.
+	NetworkPolicyScopeAll NetworkPolicyScope = "All"
+	// NetworkPolicyScopeNew does not contain Etcds that have run without NetworkPolicies. The connections of their clients continue.
+	NetworkPolicyScopeNew NetworkPolicyScope = "New"
+)
 
 // NetworkPolicyConfiguration names the other ends of the connections of etcd pods. Each peer has a podSelector, a
 // namespaceSelector, both, or an ipBlock. Without a namespaceSelector, a podSelector selects pods in the namespace of the Etcd.

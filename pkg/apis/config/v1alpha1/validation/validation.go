@@ -97,6 +97,9 @@ func validateRendering(c configv1alpha1.RenderingConfiguration, path *field.Path
 	if c.NetworkPolicies != nil {
 		errs = append(errs, validateNetworkPolicies(*c.NetworkPolicies, path.Child("networkPolicies"))...)
 	}
+	if c.NetworkPolicyScope != "" {
+		errs = append(errs, supported(c.NetworkPolicyScope, path.Child("networkPolicyScope"), configv1alpha1.NetworkPolicyScopeAll, configv1alpha1.NetworkPolicyScopeNew)...)
+	}
 	return errs
 }
 

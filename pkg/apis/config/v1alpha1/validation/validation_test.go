@@ -223,6 +223,9 @@ var _ = Describe("ValidateOperatorConfiguration", func() {
 		Entry("an IP family that does not exist", "rendering.ipFamilies[1]", func(c *configv1alpha1.OperatorConfiguration) {
 			c.Rendering.IPFamilies = []corev1.IPFamily{"IPv4", "IPv5"}
 		}),
+		Entry("NetworkPolicies for a set of Etcds that does not exist", "rendering.networkPolicyScope", func(c *configv1alpha1.OperatorConfiguration) {
+			c.Rendering.NetworkPolicyScope = "Some"
+		}),
 		Entry("an IP family twice", "rendering.ipFamilies[1]", func(c *configv1alpha1.OperatorConfiguration) {
 			c.Rendering.IPFamilies = []corev1.IPFamily{"IPv6", "IPv6"}
 		}),
