@@ -3,7 +3,7 @@
 # Resources that the operator reconciles or reads.
 - apiGroups: [druid.gardener.cloud]
   resources: [etcds, etcdcopybackupstasks, etcdopstasks]
-  verbs: [get, list, watch, update, patch]
+  verbs: [get, list, watch, patch]
 - apiGroups: [druid.gardener.cloud]
   resources: [etcdopstasks]
   verbs: [create, delete]
@@ -13,7 +13,7 @@
   verbs: [inspect]
 - apiGroups: [druid.gardener.cloud]
   resources: [etcds/status, etcdcopybackupstasks/status, etcdopstasks/status]
-  verbs: [get, update, patch]
+  verbs: [patch]
 - apiGroups: [druid.gardener.cloud]
   resources: [etcds/finalizers, etcdcopybackupstasks/finalizers, etcdopstasks/finalizers]
   verbs: [update]
@@ -30,9 +30,13 @@
 - apiGroups: [batch]
   resources: [jobs]
   verbs: [get, list, watch, create, patch, delete]
-- apiGroups: ["", events.k8s.io]
+- apiGroups: [events.k8s.io]
   resources: [events]
-  verbs: [get, list, create, patch]
+  verbs: [create, patch]
+# The leader election writes these. The operator reads those of pods and claims.
+- apiGroups: [""]
+  resources: [events]
+  verbs: [list, create, patch]
 # Objects that the resource manager applies. The operator reads them and validates rendered manifests with a server-side dry
 # run. It recreates a StatefulSet if an immutable field changes. It deletes the remaining objects of a deleted Etcd.
 - apiGroups: [apps]
