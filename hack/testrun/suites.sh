@@ -51,8 +51,8 @@ random() {
 	fuzz
 }
 
-# fuzz runs each fuzz test FUZZ_RUNS times, in about five minutes in total. It sets no time: at its end, a test can fail without an input
-# (golang/go#75804). An input that fails is in testdata/fuzz of its package.
+# fuzz runs each fuzz test FUZZ_RUNS times. It sets no time: at its end, a test can fail without an input (golang/go#75804).
+# An input that fails is in testdata/fuzz of its package.
 fuzz() {
 	local tests file name
 	mapfile -t tests < <(grep -roE '^func Fuzz\w+' --include=*_test.go cmd pkg | sort)
