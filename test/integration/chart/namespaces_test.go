@@ -19,12 +19,14 @@ import (
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
+	"github.com/gardener/gardener-extension-etcd-druid/test/integration/environment"
 )
 
 var _ = Describe("An operator that watches some namespaces", func() {
 	It("reconciles Etcds in these namespaces with Roles alone, and ignores other namespaces", func(ctx SpecContext) {
-		env.WithoutExtensions()
-		DeferCleanup(env.InstallExtensions)
+		withExtensions := env
+		env = environment.StartWithoutExtensions()
+		DeferCleanup(func() { env = withExtensions })
 		namespace, watched := env.Namespace(ctx, "operator"), env.Namespace(ctx, "watched")
 		config := env.InstallChart(ctx, namespace, map[string]any{
 			"gardener":        map[string]any{"enabled": false},

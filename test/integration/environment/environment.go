@@ -22,9 +22,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
@@ -44,24 +42,34 @@ func ShortenKeys() {
 	secretsutils.GenerateKey = func(io.Reader, int) (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 1024) } // #nosec G403 -- a key of a test
 }
 
-// Start starts an API server and stops it at the end of the suite. It shortens the keys of the suite.
+// Start starts an API server and stops it at the end of the suite or of the test. It shortens the keys of the suite.
 func Start() *Environment {
+	GinkgoHelper()
+	return start("clusters", "backupentries", "backupbuckets")
+}
+
+// StartWithoutExtensions is like Start, but it installs no CustomResourceDefinitions of Gardener's extensions. They do not exist in clusters without Gardener.
+func StartWithoutExtensions() *Environment {
+	GinkgoHelper()
+	return start()
+}
+
+func start(extensions ...string) *Environment {
 	GinkgoHelper()
 	ShortenKeys()
 
 	Expect(os.Getenv("KUBEBUILDER_ASSETS")).NotTo(BeEmpty(), "KUBEBUILDER_ASSETS must be a folder with etcd and kube-apiserver: run the suite through make")
 
 	gardener := ModuleDirectory("github.com/gardener/gardener")
+	crds := []string{
+		filepath.Join(repository(), "pkg", "apis", "druid", "v1alpha1", "crds"),
+		filepath.Join(gardener, "example", "resource-manager", "10-crd-resources.gardener.cloud_managedresources.yaml"),
+	}
+	for _, name := range extensions {
+		crds = append(crds, filepath.Join(gardener, "pkg", "component", "extensions", "crds", "assets", "crd-extensions.gardener.cloud_"+name+".yaml"))
+	}
 	env := &Environment{Environment: &envtest.Environment{
-		CRDInstallOptions: envtest.CRDInstallOptions{
-			Paths: []string{
-				filepath.Join(repository(), "pkg", "apis", "druid", "v1alpha1", "crds"),
-				filepath.Join(gardener, "example", "resource-manager", "10-crd-resources.gardener.cloud_managedresources.yaml"),
-				filepath.Join(gardener, "pkg", "component", "extensions", "crds", "assets", "crd-extensions.gardener.cloud_clusters.yaml"),
-				filepath.Join(gardener, "pkg", "component", "extensions", "crds", "assets", "crd-extensions.gardener.cloud_backupentries.yaml"),
-				filepath.Join(gardener, "pkg", "component", "extensions", "crds", "assets", "crd-extensions.gardener.cloud_backupbuckets.yaml"),
-			},
-		},
+		CRDInstallOptions:     envtest.CRDInstallOptions{Paths: crds},
 		ErrorIfCRDPathMissing: true,
 		// The defaults of 20 and 10 seconds are too short on a busy machine.
 		ControlPlaneStartTimeout: 2 * time.Minute, ControlPlaneStopTimeout: 2 * time.Minute,
@@ -74,29 +82,6 @@ func Start() *Environment {
 	env.Client, err = client.New(env.Config, client.Options{Scheme: app.NewScheme()})
 	Expect(err).NotTo(HaveOccurred())
 	return env
-}
-
-// WithoutExtensions deletes the CustomResourceDefinitions of Gardener's extensions, which do not exist in clusters
-// without Gardener.
-func (e *Environment) WithoutExtensions() {
-	GinkgoHelper()
-
-	for _, name := range []string{"clusters", "backupentries", "backupbuckets"} {
-		crd := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name + ".extensions.gardener.cloud"}}
-		crd.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
-		Expect(e.Client.Delete(context.Background(), crd)).To(Succeed())
-		Eventually(func() bool {
-			return apierrors.IsNotFound(e.Client.Get(context.Background(), client.ObjectKeyFromObject(crd), crd))
-		}, 2*time.Minute).Should(BeTrue(), name)
-	}
-}
-
-// InstallExtensions installs the CustomResourceDefinitions again that WithoutExtensions has deleted.
-func (e *Environment) InstallExtensions() {
-	GinkgoHelper()
-
-	_, err := envtest.InstallCRDs(e.Config, envtest.CRDInstallOptions{Paths: e.CRDInstallOptions.Paths, MaxTime: e.CRDInstallOptions.MaxTime, ErrorIfPathMissing: true})
-	Expect(err).NotTo(HaveOccurred())
 }
 
 // Namespace creates a namespace for a test.

@@ -22,6 +22,5 @@ func TestOperator(t *testing.T) {
 var env *environment.Environment
 
 var _ = BeforeSuite(func() {
-	env = environment.Start()
-	env.WithoutExtensions()
+	env = environment.StartWithoutExtensions()
 })

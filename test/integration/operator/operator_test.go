@@ -206,9 +206,7 @@ var _ = Describe("The operator's command", func() {
 	)
 
 	It("should reject watched namespaces in a cluster with the CustomResourceDefinitions of Gardener", func(ctx SpecContext) {
-		env.InstallExtensions()
-		DeferCleanup(env.WithoutExtensions)
-		Expect(run(ctx, "--config="+configFile("watchNamespaces: [default]\n"), "--leader-election=false", "--disable-controllers=heartbeat,care,compaction,opstask,restoredrill,etcdcopybackupstask,secret", "--metrics-bind-address=0", "--health-bind-address=0")).
+		Expect(run(ctx, "--kubeconfig="+environment.Start().KubeconfigFile(), "--config="+configFile("watchNamespaces: [default]\n"), "--leader-election=false", "--disable-controllers=heartbeat,care,compaction,opstask,restoredrill,etcdcopybackupstask,secret", "--metrics-bind-address=0", "--health-bind-address=0")).
 			To(MatchError(And(ContainSubstring("watchNamespaces"), ContainSubstring("Gardener"))))
 	})
 
