@@ -107,6 +107,7 @@ var _ = Describe("Every golden file", func() {
 			It("should give a token to the sidecar alone", func() {
 				pod := only[*appsv1.StatefulSet](objects).Spec.Template.Spec
 				Expect(pod.AutomountServiceAccountToken).To(HaveValue(BeFalse()))
+				Expect(pod.ShareProcessNamespace).To(BeNil(), "etcd could read the file system of the sidecar")
 				for _, serviceAccount := range all[*corev1.ServiceAccount](objects) {
 					Expect(serviceAccount.AutomountServiceAccountToken).To(HaveValue(BeFalse()))
 				}

@@ -12,7 +12,8 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/component/podspec"
 )
 
-// podTemplate is the pod of a member. No container gets a token automatically: the sidecar mounts the token that it needs.
+// podTemplate is the pod of a member. No container gets a token automatically: the sidecar mounts the token that it needs. The containers share no process
+// namespace. Otherwise, each process of etcd could read the token and the credentials of the store in the file system of the sidecar.
 func podTemplate(v Values, configChecksum string) corev1.PodTemplateSpec {
 	template := corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{
@@ -22,7 +23,6 @@ func podTemplate(v Values, configChecksum string) corev1.PodTemplateSpec {
 		Spec: corev1.PodSpec{
 			HostAliases:                  []corev1.HostAlias{{IP: loopback(v.IPFamilies), Hostnames: []string{v.Names.LocalHost}}},
 			AutomountServiceAccountToken: new(false),
-			ShareProcessNamespace:        new(true),
 			SecurityContext:              podspec.SecurityContext(v.Pod.RunAsRoot),
 			PriorityClassName:            v.Pod.PriorityClassName,
 			Affinity:                     v.Pod.Affinity,
