@@ -220,6 +220,22 @@ var _ = Describe("the operator's chart", func() {
 		Expect(hook.Spec.Template.Spec.Containers[0].Args).To(ContainElement("--watch-namespaces=team-a,team-b"))
 	})
 
+	It("verifies with `helm test` that the cluster enforces NetworkPolicies, unless there are none", func() {
+		const template = "gardener-extension-etcd-druid/templates/test-network-policies.yaml"
+		hook := decode(renderWithHelm(standalone)[template]).(*corev1.Pod)
+		Expect(hook.Annotations).To(HaveKeyWithValue("helm.sh/hook", "test"))
+		rendered := objects(manifests(standalone))
+		deployment := find[*appsv1.Deployment](rendered, "gardener-extension-etcd-druid")
+		Expect(hook.Spec.Containers[0].Image).To(Equal(deployment.Spec.Template.Spec.Containers[0].Image))
+		service := find[*corev1.Service](rendered, "gardener-extension-etcd-druid")
+		host := service.Name + "." + service.Namespace + ".svc:"
+		Expect(hook.Spec.Containers[0].Args).To(Equal([]string{"verify-network-policies", "--allowed=" + host + "443", "--rejected=" + host + "8080"}))
+
+		for _, overwrite := range []string{disabled, "", standalone + "protection: {enabled: false}\nevictionWebhook: {enabled: false}\n"} {
+			Expect(strings.TrimSpace(renderWithHelm(overwrite)[template])).To(BeEmpty())
+		}
+	})
+
 	It("contains no hook if Gardener installs it", func() {
 		Expect(names(objects(manifests("")))).NotTo(ContainElement("gardener-extension-etcd-druid-release-secrets"))
 	})

@@ -88,8 +88,10 @@ func install(values string, options ...func(*druidv1alpha1.Etcd)) installation {
 func (i installation) check(table string) {
 	GinkgoHelper()
 
+	test := decode(renderWithHelm(standalone)["gardener-extension-etcd-druid/templates/test-network-policies.yaml"]).(*corev1.Pod)
 	ends := map[string]netpol.Endpoint{
 		"operator": i.operator, "member": i.member, "job": i.job,
+		"test":       {Namespace: i.operator.Namespace, Labels: test.Labels},
 		"copy":       {Namespace: i.member.Namespace, Labels: copybackups.Labels(&druidv1alpha1.EtcdCopyBackupsTask{ObjectMeta: metav1.ObjectMeta{Name: "test"}})},
 		"app":        {Namespace: i.member.Namespace, Labels: map[string]string{"app": "shop"}},
 		"foreign":    {Namespace: "elsewhere", Labels: map[string]string{"app": "shop"}},
@@ -185,6 +187,9 @@ var _ = Describe("the NetworkPolicies of the chart and of an Etcd", func() {
 			job        store       443 TCP yes
 			app        operator   8080 TCP no
 			foreign    operator   8081 TCP no
+			operator   operator   8081 TCP no
+			test       operator   9443 TCP yes
+			test       operator   8080 TCP no
 			operator   internet     80 TCP no
 			operator   store      9000 TCP no
 			operator   app        2379 TCP no

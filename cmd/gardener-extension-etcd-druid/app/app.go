@@ -45,7 +45,7 @@ func NewCommand(ctx context.Context) *cobra.Command {
 	}
 	verflag.AddFlags(cmd.Flags())
 	options.AddFlags(cmd.Flags())
-	cmd.AddCommand(newReleaseSecretsCommand(ctx))
+	cmd.AddCommand(newReleaseSecretsCommand(ctx), newVerifyNetworkPoliciesCommand(ctx))
 	return cmd
 }
 
@@ -76,6 +76,9 @@ func run(ctx context.Context, o *Options) error {
 	}
 	if err := measureEtcds(mgr); err != nil {
 		return fmt.Errorf("adding metrics: %w", err)
+	}
+	if err := monitorNetworkPolicies(mgr, o.Config.Rendering.NetworkPolicies); err != nil {
+		return fmt.Errorf("adding the check of NetworkPolicies: %w", err)
 	}
 	if err := addWebhooks(ctx, mgr, o); err != nil {
 		return fmt.Errorf("adding the webhooks: %w", err)
