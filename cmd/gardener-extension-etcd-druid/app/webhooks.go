@@ -50,8 +50,12 @@ func addWebhooks(ctx context.Context, mgr manager.Manager, o *Options) error {
 		webhooks = append(webhooks, etcdcomponents.Webhooks(options.ClientConfig, accounts, namespaces...)...)
 	}
 	if o.delaysEvictions() {
-		eviction.AddToManager(mgr, o.Config.Controllers.Etcd.DefaultUpdateStrategy)
-		webhooks = append(webhooks, eviction.Webhooks(options.ClientConfig, namespaces...)...)
+		path, err := options.SecretPath(ctx, mgr.GetClient(), eviction.Path)
+		if err != nil {
+			return err
+		}
+		eviction.AddToManager(mgr, path, o.Config.Controllers.Etcd.DefaultUpdateStrategy)
+		webhooks = append(webhooks, eviction.Webhooks(options.ClientConfig, path, namespaces...)...)
 	}
 	if !o.registersWebhooks() {
 		return nil

@@ -9,7 +9,9 @@ package registration
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
+	"strings"
 
 	extensionswebhook "github.com/gardener/gardener/extensions/pkg/webhook"
 	"github.com/gardener/gardener/extensions/pkg/webhook/certificates"
@@ -17,6 +19,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -52,6 +55,32 @@ func AddToManager(ctx context.Context, mgr manager.Manager, o Options, webhooks 
 	return certificates.AddCertificateManagementToManager(ctx, mgr, nil, clock.RealClock{},
 		extensionswebhook.Configs{ValidatingWebhookConfig: configuration}, nil, nil, nil, "",
 		o.Name, true, o.Server.Namespace, o.Server.Mode, o.Server.URL)
+}
+
+// pathKey is the key of the Secret with the last segment of a path.
+const pathKey = "path"
+
+// SecretPath returns the URL path with a random last segment, which a Secret keeps for all replicas. An API server does not authenticate itself to webhooks.
+// Only a reader of the webhook configuration or of the Secret knows the segment, so that no other pod can call the webhook. The API server rejects a path
+// with upper-case letters.
+func (o Options) SecretPath(ctx context.Context, c client.Client, path string) (string, error) {
+	key := client.ObjectKey{Namespace: o.Server.Namespace, Name: o.Name + "-webhook-path"}
+	secret := &corev1.Secret{}
+	err := c.Get(ctx, key, secret)
+	if apierrors.IsNotFound(err) {
+		secret = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}, Data: map[string][]byte{pathKey: []byte(strings.ToLower(rand.Text()))}}
+		if err = c.Create(ctx, secret); apierrors.IsAlreadyExists(err) {
+			err = c.Get(ctx, key, secret)
+		}
+	}
+	if err != nil {
+		return "", fmt.Errorf("reading or creating Secret %s with the path of the webhook: %w", key, err)
+	}
+	if len(secret.Data[pathKey]) == 0 {
+		return "", fmt.Errorf("reading the path of the webhook: Secret %s has no key %q: delete the Secret, and the operator creates it again", key, pathKey)
+	}
+
+	return path + "/" + string(secret.Data[pathKey]), nil
 }
 
 // Unregister deletes the webhook configuration that the operator created while a webhook was enabled. It must not outlive the server, because

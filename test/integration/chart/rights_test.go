@@ -169,6 +169,10 @@ var _ = Describe("The permissions that the chart grants", func() {
 			})
 			awaitReconciled(ctx, etcd)
 
+			Eventually(func() error {
+				return env.Client.Get(ctx, client.ObjectKey{Name: name}, &admissionregistrationv1.ValidatingWebhookConfiguration{})
+			}).Should(Succeed(), "the API server accepts the webhooks")
+
 			statefulSet := &appsv1.StatefulSet{}
 			Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(etcd), statefulSet)).To(Succeed())
 			pod := &corev1.Pod{}

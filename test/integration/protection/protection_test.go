@@ -177,8 +177,10 @@ func serve(config configv1alpha1.EtcdComponentProtectionWebhookConfiguration, po
 	}
 	accounts := etcdcomponents.AccountsFor(config)
 	etcdcomponents.AddToManager(mgr, accounts)
-	eviction.AddToManager(mgr, druidv1alpha1.UpdateStrategyRestart)
-	webhooks := append(etcdcomponents.Webhooks(server.ClientConfig, accounts), eviction.Webhooks(server.ClientConfig)...)
+	path, err := server.SecretPath(ctx, mgr.GetClient(), eviction.Path)
+	Expect(err).NotTo(HaveOccurred())
+	eviction.AddToManager(mgr, path, druidv1alpha1.UpdateStrategyRestart)
+	webhooks := append(etcdcomponents.Webhooks(server.ClientConfig, accounts), eviction.Webhooks(server.ClientConfig, path)...)
 	Expect(registration.AddToManager(ctx, mgr, server, webhooks...)).To(Succeed())
 
 	done := make(chan struct{})
