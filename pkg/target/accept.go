@@ -100,7 +100,7 @@ func versionFor(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, config Conf
 	case joins:
 		return etcdversion.Max("", newestOf(o.Etcd.Existing))
 	default:
-		return etcdversion.Max("", config.EtcdVersion)
+		return etcdversion.Max(config.NewEtcdVersion, config.EtcdVersion)
 	}
 }
 

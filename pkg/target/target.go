@@ -46,6 +46,9 @@ type Config struct {
 	RestrictsNewOnly bool
 	// EtcdVersion is the minor version of etcd of Etcds whose spec has none, and to which running clusters are upgraded. Empty: 3.4.
 	EtcdVersion string
+	// NewEtcdVersion is the minor version of etcd of new Etcds whose spec has none. It upgrades no running cluster. Empty, or older than EtcdVersion:
+	// EtcdVersion.
+	NewEtcdVersion string
 	// LocalStoreRoots are the directories of nodes that stores with the provider Local may use. Empty: none.
 	LocalStoreRoots backupstore.LocalRoots
 	// StoreTimeout is how long the replacement of a member on a lost node waits for the backup store. 0: without limit.

@@ -136,6 +136,23 @@ var _ = Describe("The version of etcd of a generation", func() {
 	}
 	existing := etcdcluster.Observation{Etcd: etcdcluster.EtcdResponses{Existing: []etcdcluster.EndpointStatus{{Version: "3.5.27"}, {}}}}
 
+	DescribeTable("is the default of new Etcds only for these",
+		func(o etcdcluster.Observation, gate, expected string, options ...func(*druidv1alpha1.Etcd)) {
+			c := config
+			c.EtcdVersion, c.NewEtcdVersion = gate, "3.5"
+			t := target.ForNewest(fixture.Etcd(append(options, generation(2), fixture.WithAnnotation(operation, "reconcile"))...))
+			Expect(t.Admit(o, c)).To(Succeed())
+			Expect(t.Accepted.EtcdVersion).To(Equal(expected))
+		},
+		Entry("new", etcdcluster.Observation{}, "", "3.5"),
+		Entry("new, with an older default of all Etcds", etcdcluster.Observation{}, "3.4", "3.5"),
+		Entry("new, and its spec has one", etcdcluster.Observation{}, "", "3.4", version("3.4")),
+		Entry("new, and it joins a cluster", etcdcluster.Observation{}, "", "3.4", joins),
+		Entry("running", recorded("3.4"), "", "3.4"),
+		Entry("running, and its version is not known", recorded(""), "", "3.4"),
+		Entry("adopted", adopted("3.4"), "", "3.4"),
+	)
+
 	DescribeTable("is resolved when the generation is accepted",
 		func(o etcdcluster.Observation, defaultVersion, expected string, options ...func(*druidv1alpha1.Etcd)) {
 			c := config

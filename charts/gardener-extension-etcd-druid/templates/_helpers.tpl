@@ -199,6 +199,9 @@ drainers: {{ .Values.protection.drainers | toJson }}
     "etcd" (dict "enableEtcdSpecAutoReconcile" (not .Values.gardener.enabled))
     "etcdCopyBackupsTask" (dict "enabled" true))
   "resourceManager" (dict "embedded" (eq (include "embedded" .) "true")) -}}
+{{- if not .Values.gardener.enabled -}}
+{{- $_ := set $own.controllers.etcd "newEtcdVersion" "3.5" -}}
+{{- end -}}
 {{- /* The operator's image contains etcd-helper, which Jobs run. */ -}}
 {{- $helper := dict "image" (include "image" .) -}}
 {{- with .Values.imagePullSecrets -}}

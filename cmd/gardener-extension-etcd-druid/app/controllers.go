@@ -102,6 +102,7 @@ func (o *Options) addEtcd(ctx context.Context, mgr manager.Manager) error {
 			AutoReconcile:    o.Config.Controllers.Etcd.EnableEtcdSpecAutoReconcile,
 			Defaults:         defaults,
 			EtcdVersion:      defaultEtcdVersion(o.Config),
+			NewEtcdVersion:   o.Config.Controllers.Etcd.NewEtcdVersion,
 			RestrictsNewOnly: o.Config.Rendering.NetworkPolicyScope == configv1alpha1.NetworkPolicyScopeNew,
 			LocalStoreRoots:  localStoreRoots(o.Config.LocalStore, shared.Gardener),
 			StoreTimeout:     o.Config.Controllers.Etcd.StoreTimeout.Duration,

@@ -48,7 +48,8 @@ var values = map[string]any{
 	"protection":              map[string]any{"enabled": false},
 	"evictionWebhook":         map[string]any{"enabled": false},
 	"config": map[string]any{
-		"debugging": map[string]any{"enableProfiling": true},
+		"debugging":   map[string]any{"enableProfiling": true},
+		"controllers": map[string]any{"etcd": map[string]any{"newEtcdVersion": "3.4"}}, // the version of etcd-druid
 		// The operator would end on a busy machine with the default.
 		"leaderElection": map[string]any{"leaseDuration": "2m", "renewDeadline": "100s"},
 		"server": map[string]any{

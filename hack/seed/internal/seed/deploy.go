@@ -128,7 +128,7 @@ func (s *Seed) PrepareOperator(ctx context.Context, operator Operator) (tag, val
 		return "", "", err
 	}
 
-	settings, err := s.settings(operator.Values)
+	settings, err := s.settings(operator.Values, references)
 	if err != nil {
 		return "", "", err
 	}
@@ -170,17 +170,24 @@ func (s *Seed) writeValues(settings map[string]any, tag string, references map[s
 
 // settings returns the values in the file, or the settings of the cluster if the name is empty. On the seed these are the settings for
 // a cluster with gardener-resource-manager and without gardenlet, and the users of the end-to-end tests. On the bare cluster,
-// NetworkPolicies are enabled by default. Under a gardenlet the operator takes over from etcd-druid.
-func (s *Seed) settings(file string) (map[string]any, error) {
+// NetworkPolicies are enabled by default. Under a gardenlet the operator takes over from etcd-druid. The references are those of images that replace
+// the images of the seed.
+func (s *Seed) settings(file string, references map[string]string) (map[string]any, error) {
 	switch {
 	case file != "":
 		return readSettings(s.absolute(file))
 	case s.Layout.Cluster == layout.Shoots:
 		return map[string]any{"predecessor": "TakeOver"}, nil
 	case s.Layout.Cluster == layout.Bare:
-		return map[string]any{"networkPolicies": map[string]any{
+		settings := map[string]any{"networkPolicies": map[string]any{
 			"apiServer": []any{map[string]any{"ipBlock": map[string]any{"cidr": s.Layout.HostIP() + "/32"}}}, // its port is not a usual one
-		}}, nil
+		}}
+		if references["etcd-backup-restore-next"] == "" {
+			// The sidecar of the seed cannot restore a database of etcd 3.5.
+			settings["config"] = map[string]any{"controllers": map[string]any{"etcd": map[string]any{"newEtcdVersion": "3.4"}}}
+		}
+
+		return settings, nil
 	default:
 		return seedSettings(), nil
 	}
@@ -210,7 +217,8 @@ func seedSettings() map[string]any {
 			"controllers": map[string]any{
 				"compaction": map[string]any{"enabled": true},
 				"etcd": map[string]any{
-					"dataComparisonPeriod": "5s", // no scenario may find a difference that does not exist
+					"newEtcdVersion":       "3.4", // ETCD_VERSION selects another one for the tests
+					"dataComparisonPeriod": "5s",  // no scenario may find a difference that does not exist
 					"recovery":             map[string]any{"dwellTime": "10s"},
 				},
 			},

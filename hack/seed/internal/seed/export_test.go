@@ -19,7 +19,9 @@ func MissingImage(variable, reference, node string) error {
 }
 
 // Settings exports settings for tests.
-func (s *Seed) Settings(file string) (map[string]any, error) { return s.settings(file) }
+func (s *Seed) Settings(file string, references map[string]string) (map[string]any, error) {
+	return s.settings(file, references)
+}
 
 // TryLock exports tryLock and NoProxy exports noProxy for tests.
 func TryLock(path string) (*os.File, error) { return tryLock(path) }

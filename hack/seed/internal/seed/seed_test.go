@@ -140,20 +140,27 @@ var _ = Describe("The settings of the chart", func() {
 	})
 
 	It("are those of the seed by default", func() {
-		Expect(s.Settings("")).To(And(HaveKey("config"), HaveKey("protection")))
+		Expect(s.Settings("", nil)).To(And(HaveKey("config"), HaveKey("protection")))
+	})
+
+	It("are, on the bare cluster, etcd 3.4 as the default, unless there is a sidecar for etcd 3.5", func() {
+		bare, err := seed.New(layout.Bare, progress.New(GinkgoWriter))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(bare.Settings("", nil)).To(HaveKeyWithValue("config", HaveKeyWithValue("controllers", HaveKeyWithValue("etcd", HaveKeyWithValue("newEtcdVersion", "3.4")))))
+		Expect(bare.Settings("", map[string]string{"etcd-backup-restore-next": "example.com/sidecar:1"})).NotTo(HaveKey("config"))
 	})
 
 	It("are only those of the file, whose path starts at the root of the checkout", func() {
-		Expect(s.Settings("test/e2e/testdata/upgrade-values.yaml")).To(And(HaveKey("protection"), Not(HaveKey("config"))))
+		Expect(s.Settings("test/e2e/testdata/upgrade-values.yaml", nil)).To(And(HaveKey("protection"), Not(HaveKey("config"))))
 	})
 
 	It("are an error if the file does not exist or is no YAML", func() {
 		file := filepath.Join(GinkgoT().TempDir(), "values.yaml")
-		_, err := s.Settings(file)
+		_, err := s.Settings(file, nil)
 		Expect(err).To(MatchError(os.ErrNotExist))
 
 		Expect(os.WriteFile(file, []byte("- a list"), 0o600)).To(Succeed())
-		_, err = s.Settings(file)
+		_, err = s.Settings(file, nil)
 		Expect(err).To(MatchError(ContainSubstring("reading the values in " + file)))
 	})
 })

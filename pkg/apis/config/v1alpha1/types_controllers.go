@@ -76,6 +76,10 @@ type EtcdControllerConfiguration struct {
 	// pod for about half a minute. Default Restart.
 	// +optional
 	DefaultUpdateStrategy druidv1alpha1.UpdateStrategy `json:"defaultUpdateStrategy,omitempty"`
+	// NewEtcdVersion is the minor version of etcd of new Etcds whose spec has none. An Etcd that runs or is adopted keeps its version. With the feature
+	// gate UpgradeEtcdVersion, the newest version is the default of all Etcds. Empty: 3.4. The chart sets 3.5 outside of Gardener.
+	// +optional
+	NewEtcdVersion string `json:"newEtcdVersion,omitempty"`
 	// Defragmentation says when the operator defragments members although no database is full.
 	// +optional
 	Defragmentation DefragmentationConfiguration `json:"defragmentation,omitempty"`

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	configv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/config/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/etcdversion"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
@@ -248,6 +249,9 @@ func validateEtcd(c configv1alpha1.EtcdControllerConfiguration, path *field.Path
 		errs = append(errs, field.Invalid(path.Child("storeTimeout"), timeout.Duration.String(), "must not be negative; 0s waits without limit"))
 	}
 	errs = append(errs, supported(c.DefaultUpdateStrategy, path.Child("defaultUpdateStrategy"), druidv1alpha1.UpdateStrategies...)...)
+	if c.NewEtcdVersion != "" {
+		errs = append(errs, supported(c.NewEtcdVersion, path.Child("newEtcdVersion"), etcdversion.Supported()...)...)
+	}
 	errs = append(errs, validateDefragmentation(c.Defragmentation, path.Child("defragmentation"))...)
 	errs = append(errs, validateRecovery(c.Recovery, path.Child("recovery"))...)
 	errs = append(errs, validateRollout(c.Rollout, path.Child("rollout"))...)

@@ -189,6 +189,9 @@ var _ = Describe("ValidateOperatorConfiguration", func() {
 		Entry("an unknown update strategy", "controllers.etcd.defaultUpdateStrategy", func(c *configv1alpha1.OperatorConfiguration) {
 			c.Controllers.Etcd.DefaultUpdateStrategy = "Recreate"
 		}),
+		Entry("an unknown version of etcd", "controllers.etcd.newEtcdVersion", func(c *configv1alpha1.OperatorConfiguration) {
+			c.Controllers.Etcd.NewEtcdVersion = "3.6"
+		}),
 		Entry("a period of restore drills that is too short", "controllers.restoreDrill.period", func(c *configv1alpha1.OperatorConfiguration) {
 			c.Controllers.RestoreDrill.Period = &metav1.Duration{Duration: time.Second}
 		}),
