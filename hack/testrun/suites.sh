@@ -84,9 +84,18 @@ gate() {
 e2e_runs="all end-to-end tests that are not long, on the local seed (starts it if it does not run), or on the cluster of KUBECONFIG"
 e2e() {
 	start_cluster || return
+	local began
+	began=$(date --utc +%FT%TZ)
 	scenarios '!long && !soak'
 	# Only the local seed has an audit log. Another cluster cannot have simulated nodes.
-	[[ -z ${SEED_AUDIT_LOG:-} || -n ${FOCUS:-} ]] || bench_step
+	[[ -z ${SEED_AUDIT_LOG:-} || -n ${FOCUS:-} ]] || { rights_step "$began"; bench_step; }
+}
+
+# rights_step TIME fails if the operator has a right that it has not used since the time, unless hack/rights/unused.txt has the reason.
+rights_step() {
+	local operator=gardener-extension-etcd-druid roles=$logs/roles.json
+	kubectl get clusterroles,roles --all-namespaces --selector="app.kubernetes.io/name=$operator" --output=json >"$roles" || failed "reading the rights" || return
+	command_step go run ./hack/rights "$roles" "system:serviceaccount:extension-etcd-druid:$operator" "$1" hack/rights/unused.txt "${SEED_AUDIT_LOG%.log}"*.log
 }
 
 # scenarios LABELS runs the scenarios with these labels, with the version of etcd in ETCD_VERSION.
