@@ -84,6 +84,7 @@ type kind struct {
 	component string
 }
 
+// The admission policies of the chart recognize the pods by the names of the Jobs: see inspection.yaml.
 var (
 	compactor           = kind{helper.CompactionJobName, druidv1alpha1.ComponentNameSnapshotCompactionJob}
 	restoreVerification = kind{helper.RestoreVerificationJobName, druidv1alpha1.ComponentNameRestoreVerificationJob}

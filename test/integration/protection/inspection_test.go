@@ -7,6 +7,7 @@ package protection_test
 import (
 	"context"
 	"strings"
+	"time"
 
 	"github.com/gardener/gardener/pkg/chartrenderer"
 	. "github.com/onsi/ginkgo/v2"
@@ -18,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/version"
+	apinames "k8s.io/apiserver/pkg/storage/names"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -26,11 +28,13 @@ import (
 
 	"github.com/gardener/gardener-extension-etcd-druid/charts"
 	"github.com/gardener/gardener-extension-etcd-druid/cmd/gardener-extension-etcd-druid/app"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
 // showsData is the beginning of every rejection message.
-const showsData = "this shows data of the backup store of Etcd "
+const showsData = "this shows data of "
 
 // inspector is a user in the namespace of the test.
 type inspector struct {
@@ -40,8 +44,9 @@ type inspector struct {
 	namespace string
 }
 
-// newInspector creates a user with all permissions for tasks, Jobs and pods of all namespaces. It has the verb inspect for these Etcds.
-func newInspector(ctx context.Context, namespace, name string, etcds ...string) inspector {
+// newInspector creates a user with all permissions for tasks, Jobs and pods of all namespaces. It has the verb inspect for the Etcds and the
+// EtcdCopyBackupsTasks with these names.
+func newInspector(ctx context.Context, namespace, name string, inspected ...string) inspector {
 	GinkgoHelper()
 	user, err := env.AddUser(envtest.User{Name: name, Groups: []string{"system:authenticated"}}, nil)
 	Expect(err).NotTo(HaveOccurred())
@@ -50,8 +55,8 @@ func newInspector(ctx context.Context, namespace, name string, etcds ...string) 
 		{APIGroups: []string{"batch"}, Resources: []string{"jobs"}, Verbs: []string{"*"}},
 		{APIGroups: []string{""}, Resources: []string{"pods", "pods/exec", "pods/attach", "pods/portforward", "pods/proxy", "pods/ephemeralcontainers"}, Verbs: []string{"*"}},
 	}}
-	if len(etcds) > 0 {
-		role.Rules = append(role.Rules, rbacv1.PolicyRule{APIGroups: []string{"druid.gardener.cloud"}, Resources: []string{"etcds"}, ResourceNames: etcds, Verbs: []string{"inspect"}})
+	if len(inspected) > 0 {
+		role.Rules = append(role.Rules, rbacv1.PolicyRule{APIGroups: []string{"druid.gardener.cloud"}, Resources: []string{"etcds", "etcdcopybackupstasks"}, ResourceNames: inspected, Verbs: []string{"inspect"}})
 	}
 	Expect(env.Client.Create(ctx, role)).To(Succeed())
 	Expect(env.Client.Create(ctx, &rbacv1.ClusterRoleBinding{
@@ -85,6 +90,14 @@ func (i inspector) debug(ctx context.Context, pod string) error {
 	_, err := i.CoreV1().Pods(i.namespace).Patch(ctx, pod, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{DryRun: []string{"All"}}, "ephemeralcontainers")
 
 	return err
+}
+
+// createPod creates a pod with a container.
+func createPod(ctx context.Context, namespace, name string) {
+	GinkgoHelper()
+	Expect(env.Client.Create(ctx, &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "inspect", Image: "i"}}},
+	})).To(Succeed())
 }
 
 // task returns an EtcdOpsTask of the Etcd.
@@ -144,20 +157,18 @@ var _ = Describe("An inspection of the backup store", Ordered, func() {
 		space                       string
 	)
 	rejected := func(etcd string) OmegaMatcher {
-		return MatchError(ContainSubstring(showsData + space + "/" + etcd + ","))
+		return MatchError(ContainSubstring(showsData + "the backup store of Etcd " + space + "/" + etcd + ","))
 	}
 	admitted := func() OmegaMatcher { return MatchError(ContainSubstring("does not have a host assigned")) }
 
 	BeforeAll(func(ctx SpecContext) {
 		space = env.Namespace(ctx, "inspected")
-		for _, name := range []string{"main-insp-abcde", "other-insp-abcde", longest + "-insp-abcde", "main-0", "main-0-inspect-abcde"} {
-			Expect(env.Client.Create(ctx, &corev1.Pod{
-				ObjectMeta: metav1.ObjectMeta{Namespace: space, Name: name}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "inspect", Image: "i"}}},
-			})).To(Succeed())
+		for _, name := range []string{"main-insp-abcde", "other-insp-abcde", longest + "-insp-abcde", "main-0"} {
+			createPod(ctx, space, name)
 		}
 		stranger, ofMain, ofLongest = newInspector(ctx, space, "stranger"), newInspector(ctx, space, "inspector", "main"), newInspector(ctx, space, "other-inspector", longest)
 		policies := inspectionPolicies(nil)
-		Expect(policies).To(HaveLen(4))
+		Expect(policies).To(HaveLen(8))
 		for _, policy := range policies {
 			Expect(env.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(policy), client.ForceOwnership, client.FieldOwner("helm"))).To(Succeed())
 			DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(env.Client.Delete(ctx, policy))).To(Succeed()) })
@@ -217,13 +228,86 @@ var _ = Describe("An inspection of the backup store", Ordered, func() {
 
 		By("reading other pods")
 		Expect(request(ctx, stranger, "main-0")).To(admitted)
-		Expect(request(ctx, stranger, "main-0-inspect-abcde")).To(admitted)
 	},
 		Entry("with exec", func(ctx context.Context, i inspector, pod string) error { return i.connect(ctx, pod, "exec") }, admitted()),
 		Entry("with attach", func(ctx context.Context, i inspector, pod string) error { return i.connect(ctx, pod, "attach") }, admitted()),
 		Entry("with port-forward", func(ctx context.Context, i inspector, pod string) error { return i.connect(ctx, pod, "portforward") }, admitted()),
 		Entry("with debug", func(ctx context.Context, i inspector, pod string) error { return i.debug(ctx, pod) }, Succeed()),
 	)
+
+	Describe("whose data the pods of other Jobs have", func() {
+		// names are those of Etcds and EtcdCopyBackupsTasks. Kubernetes shortens the names of the pods if they are long.
+		names := []string{"main"}
+		for length := 47; length <= 56; length++ {
+			names = append(names, strings.Repeat("x", length))
+		}
+		jobOf := func(name func(*druidv1alpha1.Etcd) string) func(string) string {
+			return func(etcd string) string { return name(&druidv1alpha1.Etcd{ObjectMeta: metav1.ObjectMeta{Name: etcd}}) }
+		}
+		inspectionOf := func(ordinal int) func(string) string {
+			return jobOf(func(etcd *druidv1alpha1.Etcd) string { return helper.InspectionJobName(etcd, ordinal) })
+		}
+		jobOfTask := func(task string) string {
+			return helper.CopyBackupsJobName(&druidv1alpha1.EtcdCopyBackupsTask{ObjectMeta: metav1.ObjectMeta{Name: task}})
+		}
+
+		BeforeAll(func(ctx SpecContext) {
+			for _, name := range names {
+				etcd := fixture.Etcd(fixture.WithNamespace(space), fixture.WithName(name))
+				etcd.UID, etcd.Generation = "", 0
+				Expect(env.Client.Create(ctx, etcd)).To(Succeed())
+				Expect(env.Client.Create(ctx, &druidv1alpha1.EtcdCopyBackupsTask{ObjectMeta: metav1.ObjectMeta{Namespace: space, Name: name}})).To(Succeed())
+			}
+		})
+
+		// longest is the length of the longest name that an owner of such a Job can have.
+		DescribeTable("is read only by users with the verb inspect for their owner", func(ctx SpecContext, kind string, longest int, job func(owner string) string) {
+			rejected := func(owner string) OmegaMatcher {
+				return MatchError(ContainSubstring(showsData + kind + " " + space + "/" + owner + ","))
+			}
+			for _, name := range names {
+				if len(name) > longest {
+					continue
+				}
+				pod := apinames.SimpleNameGenerator.GenerateName(job(name) + "-")
+				createPod(ctx, space, pod)
+				// The API server reads new objects later, and discovers their CustomResourceDefinition within half a minute.
+				Eventually(stranger.connect).WithArguments(ctx, pod, "exec").Should(rejected(name))
+				Expect(stranger.connect(ctx, pod, "attach")).To(rejected(name))
+				Expect(stranger.connect(ctx, pod, "portforward")).To(rejected(name))
+				Expect(stranger.debug(ctx, pod)).To(rejected(name))
+				if name == "main" {
+					Expect(ofMain.connect(ctx, pod, "exec")).To(admitted())
+					Expect(ofMain.debug(ctx, pod)).To(Succeed())
+				} else {
+					Expect(ofMain.connect(ctx, pod, "exec")).To(rejected(name))
+				}
+			}
+		},
+			Entry("the Job that compacts snapshots", "Etcd", 53, jobOf(helper.CompactionJobName)),
+			Entry("the Job that verifies a restore", "Etcd", 52, jobOf(helper.RestoreVerificationJobName)),
+			Entry("the Job of a restore drill", "Etcd", 52, jobOf(helper.RestoreDrillJobName)),
+			Entry("the Job of a recovery", "Etcd", 52, jobOf(helper.RecoveryJobName)),
+			Entry("the Job that inspects a volume", "Etcd", 52, inspectionOf(0)),
+			Entry("the Job that inspects a volume with a longer ordinal", "Etcd", 52, inspectionOf(helper.MaxMembers-1)),
+			Entry("the Job that copies snapshots", "EtcdCopyBackupsTask", 56, jobOfTask),
+		)
+
+		DescribeTable("needs no verb for other pods", func(ctx SpecContext, pod string) {
+			createPod(ctx, space, pod)
+			Consistently(stranger.connect).WithArguments(ctx, pod, "exec").WithTimeout(time.Second).Should(admitted())
+			Expect(stranger.debug(ctx, pod)).To(Succeed())
+		},
+			Entry("of members", "main-1"),
+			Entry("of members of an Etcd with a long name", strings.Repeat("x", 52)+"-0"),
+			Entry("without an Etcd of this name", "other-verify-abcde"),
+			Entry("without an EtcdCopyBackupsTask of this name", "other-worker-abcde"),
+			Entry("of a Deployment with a similar name", "main-verify-5d8f9c7b6d-abcde"),
+			Entry("with more characters after the name of a Job", "main-drill-abcdef"),
+			Entry("with the name of a Job that Kubernetes would not shorten", "main-compaction"),
+			Entry("of a StatefulSet with the name of a Job", "main-recover-0"),
+		)
+	})
 
 	It("needs no verb if the chart value disables the policies", func() {
 		Expect(inspectionPolicies(map[string]any{"inspectionPolicy": map[string]any{"enabled": false}})).To(BeEmpty())
