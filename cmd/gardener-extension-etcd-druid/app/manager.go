@@ -24,6 +24,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -131,10 +132,17 @@ func CacheOptions(namespaces ...string) cache.Options {
 	}
 }
 
-// trim removes the managed fields of an object. It also removes the CloudProfile and the Seed of a Cluster: the operator reads only the
-// Shoot, and a CloudProfile can have hundreds of kilobytes. The caches contain the metadata of all Secrets. Users write any annotation on them, and the
-// last applied manifest contains their data. Only the annotations of Gardener stay.
+// trim removes the managed fields of an object, and the manifest that kubectl applied last, which repeats its content. A patch of an object of the caches
+// keeps both. The key of the annotation stays: a patch that removed the last annotation of the cached object would remove all annotations. ManagedResources
+// keep the manifest, because the operator updates them.
+//
+// trim also removes the CloudProfile and the Seed of a Cluster: the operator reads only the Shoot, and a CloudProfile can have hundreds of kilobytes.
+// The caches contain the metadata of all Secrets. Users write any annotation on them. Only the annotations of Gardener stay.
 func trim(object any) (any, error) {
+	_, isUpdated := object.(*resourcesv1alpha1.ManagedResource)
+	if metadata, err := meta.Accessor(object); err == nil && !isUpdated && metadata.GetAnnotations()[corev1.LastAppliedConfigAnnotation] != "" {
+		metadata.GetAnnotations()[corev1.LastAppliedConfigAnnotation] = ""
+	}
 	if cluster, ok := object.(*extensionsv1alpha1.Cluster); ok {
 		cluster.Spec.CloudProfile, cluster.Spec.Seed = runtime.RawExtension{}, nil
 	}

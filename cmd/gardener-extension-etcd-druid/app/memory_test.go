@@ -7,13 +7,17 @@ package app_test
 import (
 	"runtime/debug"
 
+	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
+	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	gomegatypes "github.com/onsi/gomega/types"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gardener/gardener-extension-etcd-druid/cmd/gardener-extension-etcd-druid/app"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
 var _ = DescribeTable("MEMORY_LIMIT", func(value string, expected int64, failure gomegatypes.GomegaMatcher) {
@@ -33,14 +37,35 @@ var _ = DescribeTable("MEMORY_LIMIT", func(value string, expected int64, failure
 
 var _ = Describe("The caches", func() {
 	It("keep only the annotations of Gardener of Secrets", func() {
-		transform := app.CacheOptions().DefaultTransform
-		annotations := func() map[string]string {
-			return map[string]string{corev1.LastAppliedConfigAnnotation: "data", "backup.gardener.cloud/created-by": "x", "gardener.cloud/operation": "y", "example.com/note": "z", "notgardener.cloud/a": "b"}
-		}
-		secret := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Annotations: annotations()}}
+		secret := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
+			corev1.LastAppliedConfigAnnotation: "data", "backup.gardener.cloud/created-by": "x", "gardener.cloud/operation": "y", "example.com/note": "z", "notgardener.cloud/a": "b",
+		}}}
 		secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
-		Expect(transform(secret)).To(HaveField("Annotations", map[string]string{"backup.gardener.cloud/created-by": "x", "gardener.cloud/operation": "y"}))
-		service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Annotations: annotations()}}
-		Expect(transform(service)).To(HaveField("Annotations", HaveLen(5)))
+		Expect(app.CacheOptions().DefaultTransform(secret)).To(HaveField("Annotations", map[string]string{"backup.gardener.cloud/created-by": "x", "gardener.cloud/operation": "y"}))
+	})
+
+	DescribeTable("keep the annotations of an object without the manifest that kubectl applied last", func(object client.Object) {
+		object.SetAnnotations(map[string]string{corev1.LastAppliedConfigAnnotation: "{}", "druid.gardener.cloud/operation": "reconcile", "example.com/note": "x"})
+		Expect(app.CacheOptions().DefaultTransform(object)).To(HaveField("GetAnnotations()", map[string]string{
+			corev1.LastAppliedConfigAnnotation: "", "druid.gardener.cloud/operation": "reconcile", "example.com/note": "x",
+		}))
+	},
+		Entry("an Etcd", &druidv1alpha1.Etcd{}),
+		Entry("an EtcdCopyBackupsTask", &druidv1alpha1.EtcdCopyBackupsTask{}),
+		Entry("an EtcdOpsTask", &druidv1alpha1.EtcdOpsTask{}),
+		Entry("a Pod", &corev1.Pod{}),
+		Entry("a Cluster", &extensionsv1alpha1.Cluster{}),
+		Entry("the metadata of a NetworkPolicy", &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "networking.k8s.io/v1", Kind: "NetworkPolicy"}}),
+	)
+
+	It("keep the whole metadata of ManagedResources, which are updated", func() {
+		object := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{corev1.LastAppliedConfigAnnotation: "{}"}}}
+		Expect(app.CacheOptions().DefaultTransform(object)).To(HaveField("Annotations", HaveKeyWithValue(corev1.LastAppliedConfigAnnotation, "{}")))
+	})
+
+	It("apply to every kind, because no kind has another transformation", func() {
+		for object, options := range app.CacheOptions().ByObject {
+			Expect(options.Transform).To(BeNil(), "%T", object)
+		}
 	})
 })

@@ -205,7 +205,7 @@ func version(obj client.Object) string {
 	if obj.GetGeneration() == 0 {
 		return obj.GetResourceVersion()
 	}
-	metadata, err := json.Marshal([]any{obj.GetGeneration(), obj.GetLabels(), obj.GetAnnotations(), obj.GetOwnerReferences(), obj.GetDeletionTimestamp()})
+	metadata, err := json.Marshal([]any{obj.GetGeneration(), obj.GetLabels(), cachedAnnotations(obj), obj.GetOwnerReferences(), obj.GetDeletionTimestamp()})
 	if err != nil {
 		return obj.GetResourceVersion()
 	}

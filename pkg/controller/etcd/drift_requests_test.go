@@ -207,6 +207,15 @@ var _ = Describe("Requests of the operator after a restart", func() {
 		Expect(requests.reads).To(Equal(1))
 	})
 
+	It("are not repeated for an object with a manifest that kubectl applied, which only the API server returns", func() {
+		version := func(annotations map[string]string) string {
+			return etcd.VersionOf(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Generation: 1, Annotations: annotations}})
+		}
+		cached := version(map[string]string{corev1.LastAppliedConfigAnnotation: "", "note": "x"})
+		Expect(version(map[string]string{corev1.LastAppliedConfigAnnotation: "{}", "note": "x"})).To(Equal(cached))
+		Expect(version(map[string]string{corev1.LastAppliedConfigAnnotation: "{}", "note": "y"})).NotTo(Equal(cached))
+	})
+
 	It("are not repeated for the objects of 10,000 Etcds", func() {
 		Expect(etcd.KeepsComparisons(8 * 10000)).To(BeTrue())
 	})

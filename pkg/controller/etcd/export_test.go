@@ -37,6 +37,9 @@ func KeepsComparisons(objects int) bool {
 	return results.isEqual(first, "checksum")
 }
 
+// VersionOf is version.
+var VersionOf = version
+
 // EtcdChanged is etcdChanged.
 var EtcdChanged = etcdChanged
 

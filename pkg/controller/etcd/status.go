@@ -120,7 +120,18 @@ func (r *Reconciler) onLatest(ctx context.Context, stored *druidv1alpha1.Etcd, w
 // isOtherRequest is true if two versions of an Etcd differ in what a user requests. A result of the one does not apply to the other. A deletion increases the
 // generation.
 func isOtherRequest(a, b *druidv1alpha1.Etcd) bool {
-	return a.UID != b.UID || a.Generation != b.Generation || !maps.Equal(a.Annotations, b.Annotations)
+	return a.UID != b.UID || a.Generation != b.Generation || !maps.Equal(cachedAnnotations(a), cachedAnnotations(b))
+}
+
+// cachedAnnotations returns the annotations of an object without the manifest that kubectl applied last. The caches lack it, and the API server returns it.
+func cachedAnnotations(obj client.Object) map[string]string {
+	annotations := obj.GetAnnotations()
+	if _, has := annotations[corev1.LastAppliedConfigAnnotation]; has {
+		annotations = maps.Clone(annotations)
+		delete(annotations, corev1.LastAppliedConfigAnnotation)
+	}
+
+	return annotations
 }
 
 // setStatus computes the status from the one observation and the outcome, and returns whether the condition Reconciled

@@ -7,11 +7,13 @@ package etcd_test
 import (
 	"context"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -22,6 +24,26 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/queue"
 	"github.com/gardener/gardener-extension-etcd-druid/test/kube"
 )
+
+// appliedWithKubectl adds the annotation with the manifest that kubectl applied last. It also adds the finalizer: after it adds the finalizer itself, the
+// operator has what the API server returned.
+func appliedWithKubectl(etcd *druidv1alpha1.Etcd) {
+	metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, corev1.LastAppliedConfigAnnotation, "{}")
+	etcd.Finalizers = []string{druidv1alpha1.EtcdFinalizerName}
+}
+
+// trimmedClient reads an Etcd as the caches have it, without the manifest that kubectl applied last. The API server returns the manifest after a write.
+type trimmedClient struct{ client.Client }
+
+// Get implements client.Client.
+func (c trimmedClient) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	err := c.Client.Get(ctx, key, obj, opts...)
+	if _, is := obj.(*druidv1alpha1.Etcd); is && obj.GetAnnotations()[corev1.LastAppliedConfigAnnotation] != "" {
+		obj.GetAnnotations()[corev1.LastAppliedConfigAnnotation] = ""
+	}
+
+	return err
+}
 
 var _ = Describe("The status of an Etcd whose pods are older than the manifests of the operator", func() {
 	var (
@@ -95,7 +117,7 @@ var _ = Describe("The status of an Etcd that changes during a reconciliation", f
 
 	BeforeEach(func() { k = kube.New(scheme) })
 
-	// reconcileWith reconciles a new Etcd once. It calls change immediately before the first patch of the status.
+	// reconcileWith reconciles a new Etcd once, which was applied with kubectl. It calls change immediately before the first patch of the status.
 	reconcileWith := func(change func(etcd *druidv1alpha1.Etcd)) {
 		GinkgoHelper()
 		changed := false
@@ -105,7 +127,8 @@ var _ = Describe("The status of an Etcd that changes during a reconciliation", f
 				change(k.EtcdObject().DeepCopy())
 			}
 		})
-		create(1)(k)
+		o.reconciler.Client = trimmedClient{o.reconciler.Client}
+		create(1, appliedWithKubectl)(k)
 		o.reconcileOnce()
 		Expect(o.err).NotTo(HaveOccurred())
 		Expect(changed).To(BeTrue())
@@ -185,6 +208,19 @@ var _ = Describe("An operation on an Etcd", func() {
 			etcd.Annotations = map[string]string{"druid.gardener.cloud/rotate-ca": "invalid"}
 		})),
 	)
+
+	It("removes its annotation without a conflict, and keeps the manifest that kubectl applied last", func() {
+		k := newCluster()
+		create(1, appliedWithKubectl)(k)
+		startOperator(k, nil).run()
+		update(func(*druidv1alpha1.Etcd) {})(k)
+		o := startOperator(k, nil)
+		o.reconciler.Client = trimmedClient{o.reconciler.Client}
+		o.reconcileOnce()
+		Expect(o.err).NotTo(HaveOccurred())
+		Expect(o.due).To(BeTemporally(">", k.Clock.Now().Add(time.Minute)), "after a conflict, it reconciles again")
+		Expect(k.EtcdObject().Annotations).To(Equal(map[string]string{corev1.LastAppliedConfigAnnotation: "{}"}))
+	})
 
 	DescribeTable("ends after the care controller has reported healthy members", func(conditionType druidv1alpha1.ConditionType) {
 		k := newCluster()

@@ -62,13 +62,16 @@ var _ = Describe("A changed spec", func() {
 		Entry("with the key of Gardener", "gardener.cloud/operation"),
 	)
 
-	It("should remove the operation annotation if nothing has changed", func(ctx SpecContext) {
-		s := create(ctx)
+	It("should remove the operation annotation if nothing has changed, and keep the manifest that kubectl applied last", func(ctx SpecContext) {
+		s := create(ctx, func(etcd *druidv1alpha1.Etcd) {
+			metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, corev1.LastAppliedConfigAnnotation, "{}")
+		})
 		s.awaitReady(ctx)
 		pod := s.pod(ctx, Default)
 		s.update(ctx, setOperation("gardener.cloud/operation"))
 		s.awaitReady(ctx)
 		expectUnchanged(ctx, pod)
+		Expect(s.read(ctx, Default).Annotations).To(HaveKeyWithValue(corev1.LastAppliedConfigAnnotation, "{}"))
 	})
 
 	It("should remove the operation annotation when the change is applied, before the pods are replaced", func(ctx SpecContext) {
