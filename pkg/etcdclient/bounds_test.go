@@ -7,6 +7,8 @@ package etcdclient_test
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -15,6 +17,7 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"k8s.io/apimachinery/pkg/types"
 	testclock "k8s.io/utils/clock/testing"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
@@ -106,23 +109,44 @@ var _ = Describe("A hostile member", func() {
 		Expect(connect("127.0.0.1:2")).NotTo(BeIdenticalTo(second), "the least recently used connection was kept")
 	})
 
-	It("cannot make the operator drop the connections of other namespaces", func(ctx SpecContext) {
+	// A pool of four connections.
+	DescribeTable("cannot make the operator drop the connections of others", func(ctx SpecContext, etcd string, connections, kept int) {
 		clock := testclock.NewFakeClock(time.Now())
 		pool := etcdclient.NewPool(2*time.Second, clock)
 		DeferCleanup(pool.Close)
 		pool.SetMaxConnections(4)
-		connect := func(namespace, address string) etcdclient.Client {
+		port := 0
+		connect := func(etcd string, port int) etcdclient.Client {
 			GinkgoHelper()
 			clock.Step(time.Second)
-			client, err := pool.Connect(ctx, etcdclient.Target{Address: address, Namespace: namespace})
+			namespace, name, _ := strings.Cut(etcd, "/")
+			client, err := pool.Connect(ctx, etcdclient.Target{Address: fmt.Sprintf("127.0.0.1:%d", port), Etcd: types.NamespacedName{Namespace: namespace, Name: name}})
 			Expect(err).NotTo(HaveOccurred())
 
 			return client
 		}
-		first := connect("healthy", "127.0.0.1:1")
-		for port := range 20 {
-			connect("hostile", fmt.Sprintf("127.0.0.1:%d", 10+port))
+		var before []etcdclient.Client
+		for ordinal := range connections {
+			before = append(before, connect("demo/main", 1+ordinal))
 		}
-		Expect(connect("healthy", "127.0.0.1:1")).To(BeIdenticalTo(first))
-	})
+		for range 20 {
+			port++
+			connect(strings.ReplaceAll(etcd, "N", strconv.Itoa(port)), 100+port)
+		}
+		left := 0
+		for ordinal, client := range slices.Backward(before) {
+			if connect("demo/main", 1+ordinal) != client {
+				break
+			}
+			left++
+		}
+		Expect(left).To(Equal(kept))
+	},
+		Entry("of another namespace", "hostile/main", 2, 2),
+		Entry("of another namespace with more connections", "hostile/main", 3, 2),
+		Entry("of another namespace with many Etcds", "hostile/N", 2, 2),
+		Entry("of the same namespace", "demo/other", 2, 2),
+		Entry("of the same namespace with more connections", "demo/other", 4, 2),
+		Entry("of the same namespace, except with as many Etcds as connections", "demo/N", 2, 0),
+	)
 })

@@ -8,6 +8,8 @@ import (
 	"context"
 	"errors"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
 
@@ -121,8 +123,8 @@ type Target struct {
 	ServerName string
 	// Credentials are the TLS credentials. Nil: plaintext.
 	Credentials *Credentials
-	// Namespace is the namespace of the Etcd, which has a share of the connections. Empty: the share of all callers without one.
-	Namespace string
+	// Etcd is the Etcd that connects. It has a share of the connections of its namespace. Empty: the share of all callers without one.
+	Etcd types.NamespacedName
 }
 
 // Credentials load TLS data only when a connection is opened, so that no caller keeps keys in memory.

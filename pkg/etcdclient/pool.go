@@ -5,6 +5,7 @@
 package etcdclient
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -18,6 +19,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 )
 
@@ -32,7 +34,8 @@ const grpcIdleTimeout = 20 * time.Second
 const sweepPeriod = time.Minute
 
 // maxConnections is the maximum number of members of a Pool, with or without an open connection: seven members of each of 585 Etcds. A new member beyond
-// it drops the least recently used one of the namespace with the most members. No namespace takes the share of others.
+// it drops the least recently used one of the Etcd with the most members, in the namespace with the most members. No namespace takes the share of others,
+// and no Etcd takes that of others in its namespace.
 const maxConnections = 4096
 
 // Pool is the Connector to real members. It keeps connections open that are used often. For the others, it keeps the credentials and the TLS sessions. A
@@ -54,8 +57,8 @@ type poolKey struct{ address, serverName, credentials string }
 
 type pooled struct {
 	*member
-	namespace string
-	lastUsed  time.Time
+	etcd     types.NamespacedName
+	lastUsed time.Time
 }
 
 var _ Connector = (*Pool)(nil)
@@ -87,7 +90,7 @@ func (p *Pool) Connect(ctx context.Context, target Target) (Client, error) {
 		return nil, err
 	}
 
-	return p.add(key, made, target.Namespace), nil
+	return p.add(key, made, target.Etcd), nil
 }
 
 // Disconnect implements Connector.
@@ -140,7 +143,7 @@ func (p *Pool) lookup(key poolKey) *member {
 
 // add adds a connection. If another caller has added one for the key, add closes the new connection and returns the existing
 // one.
-func (p *Pool) add(key poolKey, made *member, namespace string) *member {
+func (p *Pool) add(key poolKey, made *member, etcd types.NamespacedName) *member {
 	p.lock.Lock()
 	defer p.lock.Unlock()
 	if found := p.connections[key]; found != nil {
@@ -149,26 +152,31 @@ func (p *Pool) add(key poolKey, made *member, namespace string) *member {
 		return found.member
 	}
 	if len(p.connections) >= p.maxConnections {
-		p.remove(p.oldest())
+		p.remove(p.oldest(etcd))
 	}
-	p.connections[key] = &pooled{member: made, namespace: namespace, lastUsed: p.clock.Now()}
+	p.connections[key] = &pooled{member: made, etcd: etcd, lastUsed: p.clock.Now()}
 
 	return made
 }
 
-// oldest is the key of the least recently used connection of the namespaces with the most connections.
-func (p *Pool) oldest() poolKey {
-	counts, most := map[string]int{}, 0
+// oldest is the key of the least recently used connection of the Etcds with the most connections, in the namespaces with the most connections. It counts
+// one more connection of the Etcd that adds one.
+func (p *Pool) oldest(adding types.NamespacedName) poolKey {
+	ofNamespace, ofEtcd := map[string]int{adding.Namespace: 1}, map[types.NamespacedName]int{adding: 1}
 	for _, connection := range p.connections {
-		counts[connection.namespace]++
-		most = max(most, counts[connection.namespace])
+		ofNamespace[connection.etcd.Namespace]++
+		ofEtcd[connection.etcd]++
 	}
 	var (
 		oldest poolKey
 		found  *pooled
 	)
 	for key, connection := range p.connections {
-		if counts[connection.namespace] == most && (found == nil || connection.lastUsed.Before(found.lastUsed)) {
+		if found == nil || cmp.Or(
+			cmp.Compare(ofNamespace[found.etcd.Namespace], ofNamespace[connection.etcd.Namespace]),
+			cmp.Compare(ofEtcd[found.etcd], ofEtcd[connection.etcd]),
+			connection.lastUsed.Compare(found.lastUsed),
+		) < 0 {
 			oldest, found = key, connection
 		}
 	}

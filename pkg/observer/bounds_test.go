@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	fakeclient "sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -65,6 +66,45 @@ func (s blockingClient) Status(ctx context.Context) (etcdcluster.EndpointStatus,
 	return etcdcluster.EndpointStatus{}, nil, ctx.Err()
 }
 
+// advertisingConnector is a Connector to healthy members. Each of them lists 64 members with 64 client URLs each.
+type advertisingConnector struct {
+	lock    sync.Mutex
+	dialled sets.Set[string]
+}
+
+func (c *advertisingConnector) Connect(_ context.Context, target etcdclient.Target) (etcdclient.Client, error) {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	c.dialled.Insert(target.Address)
+
+	return advertisingClient{}, nil
+}
+
+func (*advertisingConnector) Disconnect(etcdclient.Target) {}
+
+type advertisingClient struct{ etcdclient.Client }
+
+func (advertisingClient) Status(context.Context) (etcdcluster.EndpointStatus, []etcdcluster.Alarm, error) {
+	return etcdcluster.EndpointStatus{Reachable: true, Healthy: true, MemberID: 1000}, nil, nil
+}
+
+func (advertisingClient) MemberList(context.Context) ([]etcdcluster.ListedMember, error) {
+	var members []etcdcluster.ListedMember
+	for i := range 64 {
+		member := etcdcluster.ListedMember{ID: uint64(i), Name: fmt.Sprintf("old-%d", i)} // #nosec G115 -- 0 to 63
+		for j := range 64 {
+			member.ClientURLs = append(member.ClientURLs, fmt.Sprintf("http://old-%d.example.com:%d", i, 3000+j))
+		}
+		members = append(members, member)
+	}
+
+	return members, nil
+}
+
+func (advertisingClient) ClusterVersion(context.Context) (string, error) { return "", nil }
+
+func (advertisingClient) IsAuthEnabled(context.Context) (bool, error) { return false, nil }
+
 var _ = Describe("A hostile Etcd", func() {
 	var (
 		objects []client.Object
@@ -75,7 +115,7 @@ var _ = Describe("A hostile Etcd", func() {
 
 	BeforeEach(func() { objects, read, members, timeout = nil, nil, &blockingConnector{}, 100*time.Millisecond })
 
-	observe := func(ctx context.Context, etcd *druidv1alpha1.Etcd) etcdcluster.Observation {
+	observeThrough := func(ctx context.Context, etcd *druidv1alpha1.Etcd, members etcdclient.Connector) etcdcluster.Observation {
 		GinkgoHelper()
 		scheme := runtime.NewScheme()
 		Expect(clientgoscheme.AddToScheme(scheme)).To(Succeed())
@@ -94,6 +134,19 @@ var _ = Describe("A hostile Etcd", func() {
 		o := &observer.Observer{Reader: c, APIReader: c, Etcd: members, MembersTimeout: timeout}
 
 		return o.Observe(ctx, etcd, observer.Request{QueryEtcd: true, QueryExisting: true})
+	}
+	observe := func(ctx context.Context, etcd *druidv1alpha1.Etcd) etcdcluster.Observation {
+		GinkgoHelper()
+
+		return observeThrough(ctx, etcd, members)
+	}
+	// addPods adds 1000 pods of the Etcd.
+	addPods := func(etcd *druidv1alpha1.Etcd) {
+		for ordinal := range 1000 {
+			pod := &corev1.Pod{Status: corev1.PodStatus{PodIPs: []corev1.PodIP{{IP: fmt.Sprintf("10.0.%d.%d", ordinal/250, ordinal%250)}}}}
+			pod.ObjectMeta = metav1.ObjectMeta{Name: fmt.Sprintf("test-%d", ordinal), Namespace: etcd.Namespace, Labels: map[string]string{"app.kubernetes.io/managed-by": "etcd-druid", "app.kubernetes.io/part-of": "test"}}
+			objects = append(objects, pod)
+		}
 	}
 
 	It("is not dialled, and no Secret that it names is read, where its spec is invalid", func(ctx SpecContext) {
@@ -124,14 +177,25 @@ var _ = Describe("A hostile Etcd", func() {
 
 	It("with thousands of pods is dialled at a few of them, and not at all at the same time", func(ctx SpecContext) {
 		etcd := fixture.Etcd()
-		for ordinal := range 1000 {
-			pod := &corev1.Pod{Status: corev1.PodStatus{PodIPs: []corev1.PodIP{{IP: fmt.Sprintf("10.0.%d.%d", ordinal/250, ordinal%250)}}}}
-			pod.ObjectMeta = metav1.ObjectMeta{Name: fmt.Sprintf("test-%d", ordinal), Namespace: etcd.Namespace, Labels: map[string]string{"app.kubernetes.io/managed-by": "etcd-druid", "app.kubernetes.io/part-of": "test"}}
-			objects = append(objects, pod)
-		}
+		addPods(etcd)
 		observed := observe(ctx, etcd)
 		Expect(len(observed.Pods)).To(BeNumerically("<=", 32))
 		Expect(len(members.dialled)).To(BeNumerically("<=", 32))
 		Expect(members.peak).To(BeNumerically("<=", 8))
+	})
+
+	It("with a joined cluster of the maximum size is dialled at 82 addresses", func(ctx SpecContext) {
+		etcd := fixture.Etcd()
+		addPods(etcd)
+		existing, joined := &druidv1alpha1.BootstrapWithExistingCluster{}, &druidv1alpha1.BootstrapWithExistingClusterStatus{}
+		for i := range 10 {
+			existing.ClientEndpoints = append(existing.ClientEndpoints, fmt.Sprintf("http://endpoint-%d.example.com:2379", i))
+			existing.Members = append(existing.Members, druidv1alpha1.BootstrapExistingMember{Name: fmt.Sprintf("old-%d", i), PeerURLs: []string{"http://old.example.com:2380"}})
+			joined.Members = append(joined.Members, druidv1alpha1.BootstrapJoinedMember{Name: fmt.Sprintf("old-%d", 10+i), PeerURLs: []string{"http://old.example.com:2380"}})
+		}
+		etcd.Spec.Etcd.BootstrapWithExistingCluster, etcd.Status.BootstrapWithExistingCluster = existing, joined
+		connector := &advertisingConnector{dialled: sets.New[string]()}
+		observeThrough(ctx, etcd, connector)
+		Expect(connector.dialled).To(HaveLen(82), "32 pods, 10 client endpoints, and two client URLs for each of 20 members")
 	})
 })

@@ -197,8 +197,8 @@ func (r *reader) secretsOfSpec() *etcdcluster.ClientSecrets {
 // target returns how to connect to a member. If its credentials cannot be read, the target has its address nevertheless.
 func (r *reader) target(ctx context.Context, endpoint endpoint) (etcdclient.Target, error) {
 	target := etcdclient.Target{
-		Namespace: r.etcd.Namespace,
-		Address:   net.JoinHostPort(endpoint.host, cmp.Or(endpoint.port, strconv.Itoa(int(helper.ClientPort(r.etcd))))),
+		Etcd:    r.key(r.etcd.Name),
+		Address: net.JoinHostPort(endpoint.host, cmp.Or(endpoint.port, strconv.Itoa(int(helper.ClientPort(r.etcd))))),
 		// The address is of no use to verify the member, this name is in every member's certificate.
 		ServerName: cmp.Or(endpoint.serverName, helper.LocalHostName(r.etcd)),
 	}
