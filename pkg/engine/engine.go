@@ -36,7 +36,7 @@ type Observer interface {
 
 // Executor writes. Each method may be repeated after an interruption at any of its writes. An error that is no plan.Problem is a failure.
 type Executor interface {
-	// Prepare adds the finalizer to an admitted Etcd. The Secrets of its spec are then protected too.
+	// Prepare adds the finalizer to an admitted Etcd. The Secrets that its accepted generation needs are then protected too.
 	Prepare(ctx context.Context, run *Run) error
 	// Maintain does the writes that a plan relies on and that carry no risk. It records the end of an attempt to take a full snapshot. It
 	// writes the holders of the Leases of these voting members.

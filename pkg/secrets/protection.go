@@ -4,7 +4,13 @@
 
 package secrets
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
+)
 
 // ProtectedSecret is the Secret whose finalizer DecideFinalizer decides.
 type ProtectedSecret struct {
@@ -20,11 +26,12 @@ type ProtectedSecret struct {
 
 // SecretUser is an Etcd, a task, or the remaining pods of a deleted one.
 type SecretUser struct {
-	// References are the Secrets that the spec names.
-	References []string
-	// Mounted are the Secrets that StatefulSets, Jobs and pods of the user mount, and those that the last accepted spec names.
+	// Needed are the Secrets of the last accepted generation of an Etcd, see NeededBy, and those of a copy that runs.
+	Needed []string
+	// Mounted are the Secrets that StatefulSets, Jobs and pods of the user mount. If the operator does not know what the user needs, they include
+	// the Secrets that its spec names. They get no finalizer, and keep one that they have.
 	Mounted []string
-	// Protects is true if the References get the finalizer: the operator reconciles the user, and the user is not being deleted.
+	// Protects is true if the Needed get the finalizer: the operator reconciles the user, and the user is not being deleted.
 	Protects bool
 	// EtcdDruid is true for an Etcd that etcd-druid manages and that this operator has not adopted.
 	EtcdDruid bool
@@ -54,9 +61,28 @@ const (
 	RemoveFinalizer
 )
 
-// DecideFinalizer decides whether a Secret has the finalizer. A Secret has it while the spec of an Etcd or of a running copy
-// references it. It keeps it until no pod and no manifest of a pod mounts it. In a namespace that is being deleted no Secret has
-// it. The operator never adds the finalizer to a managed Secret. It leaves the Secrets alone that only etcd-druid uses.
+// NeededBy returns the sorted, unique names of the Secrets of users that the last accepted generation of an Etcd needs. Its pods mount them, or
+// its rendering depends on them. Those that its spec only names are not among them. False: the record does not have the accepted spec.
+func NeededBy(recorded state.State) (names []string, known bool) {
+	switch accepted := recorded.Accepted; {
+	case accepted == nil:
+		return nil, true
+	case accepted.Spec == nil:
+		return nil, false
+	}
+	effective := Effective(&druidv1alpha1.Etcd{Spec: *recorded.Accepted.Spec}, recorded.TLS, Names{})
+	for _, use := range helper.NeededSecrets(effective) {
+		names = append(names, use.Name)
+	}
+	slices.Sort(names)
+
+	return slices.Compact(names), true
+}
+
+// DecideFinalizer decides whether a Secret has the finalizer. A Secret gets it while the last accepted generation of an Etcd or a running
+// copy needs it. A spec that is not accepted adds it to no Secret. A Secret keeps it until no pod and no manifest of a pod mounts it. In a
+// namespace that is being deleted no Secret has it. The operator never adds the finalizer to a managed Secret. It leaves the Secrets alone that
+// only etcd-druid uses.
 func DecideFinalizer(secret ProtectedSecret, in SecretUsers) FinalizerAction {
 	use := in.useOf(secret.Name)
 	mayHave := !secret.Managed && !in.Disabled && !in.Terminating
@@ -93,12 +119,12 @@ type secretUse struct {
 func (in SecretUsers) useOf(name string) secretUse {
 	use := secretUse{}
 	for _, user := range in.Users {
-		isReferenced := slices.Contains(user.References, name)
-		if !isReferenced && !slices.Contains(user.Mounted, name) {
+		isNeeded := slices.Contains(user.Needed, name)
+		if !isNeeded && !slices.Contains(user.Mounted, name) {
 			continue
 		}
 		use.isUsed = true
-		use.isProtected = use.isProtected || isReferenced && user.Protects
+		use.isProtected = use.isProtected || isNeeded && user.Protects
 		use.byEtcdDruid = use.byEtcdDruid || user.EtcdDruid
 		use.byOperator = use.byOperator || !user.EtcdDruid
 	}

@@ -64,6 +64,17 @@ func Conditions(obs Observation) []druidv1alpha1.Condition {
 	return []druidv1alpha1.Condition{Progressing(druidv1alpha1.ConditionTrue, ReasonCopying, obs.running()+obs.lastFailure())}
 }
 
+// IsRunning is true for a task whose status shows that the Job of its newest generation copies.
+func IsRunning(task *druidv1alpha1.EtcdCopyBackupsTask) bool {
+	if ptr.Deref(task.Status.ObservedGeneration, 0) != task.Generation {
+		return false
+	}
+
+	return slices.ContainsFunc(task.Status.Conditions, func(condition druidv1alpha1.Condition) bool {
+		return condition.Type == druidv1alpha1.EtcdCopyBackupsTaskProgressing && condition.Reason == ReasonCopying
+	})
+}
+
 // Progressing returns the condition for the current action.
 func Progressing(status druidv1alpha1.ConditionStatus, reason, message string) druidv1alpha1.Condition {
 	return druidv1alpha1.Condition{Type: druidv1alpha1.EtcdCopyBackupsTaskProgressing, Status: status, Reason: reason, Message: message}

@@ -129,10 +129,15 @@ var _ = Describe("The adoption of a cluster that etcd-druid runs", func() {
 	It("keeps the finalizers for another Etcd that was not adopted yet when the adopted one is deleted", func() {
 		k := kube.New(scheme)
 		etcdDruidCluster(1)(k)
-		other := fixture.Etcd(fixture.WithName("events"), fixture.WithNamespace("demo"))
+		other := fixture.Etcd(fixture.WithName("events"), fixture.WithNamespace("demo"), fixture.WithReplicas(0))
 		other.Spec.Etcd.ClientUrlTLS = k.EtcdObject().Spec.Etcd.ClientUrlTLS.DeepCopy()
 		other.Spec.Etcd.ClientUrlTLS.ServerTLSSecretRef.Name = "former"
 		must(k.Client(nil).Create(ctx, other))
+		for _, obj := range (fixture.EtcdDruid{Etcd: other}).Objects() {
+			if set, is := obj.(*appsv1.StatefulSet); is {
+				must(k.Client(nil).Create(ctx, set))
+			}
+		}
 		adopt(k)
 		startOperator(k, nil).run()
 		deleteEtcd(k)

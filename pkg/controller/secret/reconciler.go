@@ -24,7 +24,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/secrets"
 )
 
-// usePeriod is the time between two checks of a Secret that is in use without a reference, or that is being deleted. The
+// usePeriod is the time between two checks of a Secret that only pods and their manifests use, or that is being deleted. The
 // controller watches neither what pods mount nor the deletion of namespaces.
 const usePeriod = 10 * time.Second
 
@@ -47,7 +47,7 @@ type Reconciler struct {
 	Disabled bool
 }
 
-// Reconcile reconciles the finalizer of one Secret. The specs that reference the Secret are enough to add and to keep the
+// Reconcile reconciles the finalizer of one Secret. The Etcds and tasks that need the Secret are enough to add and to keep the
 // finalizer. Before Reconcile removes it, it reads all users in the namespace: first from the caches, and then from the API server. An
 // old cache could miss a new user.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
@@ -60,7 +60,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, nil
 	}
 	for _, read := range []func() (secrets.SecretUsers, error){
-		func() (secrets.SecretUsers, error) { return r.referencing(ctx, req.NamespacedName) },
+		func() (secrets.SecretUsers, error) { return r.needing(ctx, req.NamespacedName) },
 		func() (secrets.SecretUsers, error) { return r.usersIn(ctx, r.Client, req.Namespace, "") },
 		func() (secrets.SecretUsers, error) { return r.usersIn(ctx, r.Reader, req.Namespace, "") },
 	} {

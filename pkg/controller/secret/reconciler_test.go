@@ -44,8 +44,8 @@ func newCluster(objects ...client.Object) *cluster {
 	objects = append(objects, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "demo"}})
 	c.Client = fake.NewClientBuilder().WithScheme(app.NewScheme()).WithObjects(objects...).
 		WithStatusSubresource(&druidv1alpha1.EtcdCopyBackupsTask{}).
-		WithIndex(&druidv1alpha1.Etcd{}, secret.ReferenceIndex, secret.IndexReferences).
-		WithIndex(&druidv1alpha1.EtcdCopyBackupsTask{}, secret.ReferenceIndex, secret.IndexReferences).
+		WithIndex(&resourcesv1alpha1.ManagedResource{}, secret.NeededIndex, secret.NeededBy).
+		WithIndex(&druidv1alpha1.EtcdCopyBackupsTask{}, secret.NeededIndex, secret.NeededBy).
 		WithInterceptorFuncs(interceptor.Funcs{Patch: func(ctx context.Context, to client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
 			c.writes++
 
@@ -73,6 +73,15 @@ func (c *cluster) finalizers(ctx context.Context, name string) []string {
 	Expect(client.IgnoreNotFound(c.Get(ctx, client.ObjectKey{Namespace: "demo", Name: name}, found))).To(Succeed())
 
 	return found.Finalizers
+}
+
+// accept records that an Etcd has accepted a generation that needs a Secret.
+func (c *cluster) accept(ctx context.Context, etcd, secretName string) {
+	GinkgoHelper()
+	resource := &resourcesv1alpha1.ManagedResource{}
+	Expect(c.Get(ctx, client.ObjectKey{Namespace: "demo", Name: "druid-" + etcd}, resource)).To(Succeed())
+	resource.Annotations = acceptedFor(etcd, secretName).Annotations
+	Expect(c.Update(ctx, resource)).To(Succeed())
 }
 
 func meta(name string, finalizers ...string) metav1.ObjectMeta {
@@ -104,6 +113,13 @@ func statefulSetOf(etcd, secretName string) *appsv1.StatefulSet {
 	return &appsv1.StatefulSet{ObjectMeta: pod.ObjectMeta, Spec: appsv1.StatefulSetSpec{Template: corev1.PodTemplateSpec{Spec: pod.Spec}}}
 }
 
+// acceptedFor is the ManagedResource of an Etcd whose accepted generation needs a Secret.
+func acceptedFor(etcd, secretName string) *resourcesv1alpha1.ManagedResource {
+	GinkgoHelper()
+
+	return managedResourceOf(etcd, &etcdWith(etcd, secretName).Spec)
+}
+
 func managedResourceOf(etcd string, accepted *druidv1alpha1.EtcdSpec) *resourcesv1alpha1.ManagedResource {
 	GinkgoHelper()
 	resource := &resourcesv1alpha1.ManagedResource{ObjectMeta: meta("druid-" + etcd)}
@@ -115,11 +131,27 @@ func managedResourceOf(etcd string, accepted *druidv1alpha1.EtcdSpec) *resources
 	return resource
 }
 
+// foreign is a ManagedResource of another controller.
+func foreign(resource *resourcesv1alpha1.ManagedResource) *resourcesv1alpha1.ManagedResource {
+	resource.Labels = map[string]string{"origin": "gardenlet"}
+
+	return resource
+}
+
+// withUnneeded is an Etcd whose spec names a Secret in a field that no pod needs.
+func withUnneeded(name, secretName string) *druidv1alpha1.Etcd {
+	etcd := etcdWith(name, "store")
+	etcd.Spec.Etcd.PeerUrlTLS = &druidv1alpha1.PeerTLSConfig{}
+	etcd.Spec.Etcd.PeerUrlTLS.ClientTLSSecretRef.Name = secretName
+
+	return etcd
+}
+
 var _ = Describe("A Secret", func() {
 	var protected, none = Equal([]string{finalizer}), BeEmpty()
 
-	It("is protected when an Etcd references it, and causes no further write", func(ctx SpecContext) {
-		c := newCluster(secretOf("used"), secretOf("unused"), etcdWith("main", "used"))
+	It("is protected when the accepted generation of an Etcd needs it, and causes no further write", func(ctx SpecContext) {
+		c := newCluster(secretOf("used"), secretOf("unused"), etcdWith("main", "used"), acceptedFor("main", "used"))
 		Expect(c.reconcile(ctx, "used")).To(protected)
 		Expect(c.reconcile(ctx, "used")).To(protected)
 		Expect(c.again).To(BeZero())
@@ -128,23 +160,65 @@ var _ = Describe("A Secret", func() {
 	})
 
 	It("keeps the finalizers of others", func(ctx SpecContext) {
-		c := newCluster(secretOf("used", "example.com/x"), etcdWith("main", "used"))
+		c := newCluster(secretOf("used", "example.com/x"), etcdWith("main", "used"), acceptedFor("main", "used"))
 		Expect(c.reconcile(ctx, "used")).To(ConsistOf("example.com/x", finalizer))
 		Expect(c.Delete(ctx, &druidv1alpha1.Etcd{ObjectMeta: meta("main")})).To(Succeed())
 		Expect(c.Patch(ctx, &druidv1alpha1.Etcd{ObjectMeta: meta("main")}, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`)))).To(Succeed())
 		Expect(c.reconcile(ctx, "used")).To(ConsistOf("example.com/x"))
 	})
 
-	It("is not protected for an Etcd that the operator has not admitted", func(ctx SpecContext) {
+	DescribeTable("is not protected for a spec that only names it", func(ctx SpecContext, change func(*druidv1alpha1.Etcd), others ...client.Object) {
 		etcd := etcdWith("main", "used")
-		etcd.Finalizers = nil
-		c := newCluster(secretOf("used"), etcd)
+		change(etcd)
+		c := newCluster(append(others, secretOf("used"), etcd)...)
 		Expect(c.reconcile(ctx, "used")).To(none)
 		Expect(c.writes).To(BeZero())
+	},
+		Entry("of a generation that is suspended, or waits for other Secrets", func(*druidv1alpha1.Etcd) {}),
+		Entry("of a generation after the accepted one", func(*druidv1alpha1.Etcd) {}, acceptedFor("main", "before")),
+		Entry("of an Etcd that the operator does not reconcile", func(etcd *druidv1alpha1.Etcd) { etcd.Finalizers = nil }, acceptedFor("main", "used")),
+		Entry("of an Etcd of which another controller has written a ManagedResource", func(*druidv1alpha1.Etcd) {}, foreign(acceptedFor("main", "used"))),
+		Entry("in a field that no pod needs", func(etcd *druidv1alpha1.Etcd) { *etcd = *withUnneeded("main", "used") }, managedResourceOf("main", &withUnneeded("main", "used").Spec)),
+	)
+
+	It("loses the finalizer that only a spec needed when the operator adopts the Etcd", func(ctx SpecContext) {
+		etcd := withUnneeded("main", "unneeded")
+		c := newCluster(secretOf("unneeded", finalizer), etcd, statefulSetOf("main", "used"))
+		Expect(c.reconcile(ctx, "unneeded")).To(protected, "it is still the finalizer of etcd-druid")
+		Expect(c.Create(ctx, managedResourceOf("main", &etcd.Spec))).To(Succeed())
+		Expect(c.reconcile(ctx, "unneeded")).To(none)
 	})
 
+	It("is protected from the acceptance of a generation on, before the StatefulSet is applied", func(ctx SpecContext) {
+		c := newCluster(secretOf("before", finalizer), secretOf("after"), etcdWith("main", "after"), acceptedFor("main", "before"), statefulSetOf("main", "before"))
+		Expect(c.reconcile(ctx, "before")).To(protected)
+		Expect(c.again).To(BeZero(), "an event reports the next accepted generation")
+		Expect(c.reconcile(ctx, "after")).To(none)
+
+		c.accept(ctx, "main", "after")
+		Expect(c.reconcile(ctx, "after")).To(protected)
+		Expect(c.reconcile(ctx, "before")).To(protected, "the StatefulSet mounts it")
+		Expect(c.again).To(Equal(10 * time.Second))
+	})
+
+	DescribeTable("keeps the finalizer if the record does not say what the Etcd needs", func(ctx SpecContext, change func(*resourcesv1alpha1.ManagedResource)) {
+		resource := acceptedFor("main", "used")
+		change(resource)
+		c := newCluster(secretOf("used", finalizer), secretOf("other", finalizer), etcdWith("main", "used"), resource)
+		Expect(c.reconcile(ctx, "used")).To(protected)
+		Expect(c.again).To(Equal(10 * time.Second))
+		Expect(c.reconcile(ctx, "other")).To(none)
+	},
+		Entry("since it cannot be read", func(resource *resourcesv1alpha1.ManagedResource) {
+			resource.Annotations[druidv1alpha1.ManagedResourceAnnotationState] = "{"
+		}),
+		Entry("since the spec is too large", func(resource *resourcesv1alpha1.ManagedResource) {
+			resource.Annotations = managedResourceOf("main", nil).Annotations
+		}),
+	)
+
 	It("stays protected after a change of the spec until no pod and no StatefulSet mounts it", func(ctx SpecContext) {
-		c := newCluster(secretOf("before", finalizer), secretOf("after"), etcdWith("main", "after"), managedResourceOf("main", nil),
+		c := newCluster(secretOf("before", finalizer), secretOf("after"), etcdWith("main", "after"), acceptedFor("main", "after"),
 			statefulSetOf("main", "before"), podOf("main", "main-0", "before"))
 		Expect(c.reconcile(ctx, "before")).To(protected)
 		Expect(c.again).To(Equal(10 * time.Second))
@@ -159,8 +233,8 @@ var _ = Describe("A Secret", func() {
 		Expect(c.reconcile(ctx, "before")).To(none)
 	})
 
-	It("stays protected while the last accepted spec references it and no pod exists", func(ctx SpecContext) {
-		c := newCluster(secretOf("before", finalizer), etcdWith("main", "after"), managedResourceOf("main", &etcdWith("main", "before").Spec))
+	It("stays protected while the last accepted generation needs it and no pod exists", func(ctx SpecContext) {
+		c := newCluster(secretOf("before", finalizer), etcdWith("main", "after"), acceptedFor("main", "before"))
 		Expect(c.reconcile(ctx, "before")).To(protected)
 	})
 
@@ -169,7 +243,7 @@ var _ = Describe("A Secret", func() {
 		pod.Status.Phase = corev1.PodSucceeded
 		job := &batchv1.Job{ObjectMeta: podOf("main", "main-compactor", "").ObjectMeta}
 		job.Spec.Template.Spec = pod.Spec
-		c := newCluster(secretOf("before", finalizer), etcdWith("main", "after"), managedResourceOf("main", nil), pod, job)
+		c := newCluster(secretOf("before", finalizer), etcdWith("main", "after"), acceptedFor("main", "after"), pod, job)
 		Expect(c.reconcile(ctx, "before")).To(protected, "the Job may start another pod")
 		job.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue}}
 		Expect(c.Status().Update(ctx, job)).To(Succeed())
@@ -178,7 +252,7 @@ var _ = Describe("A Secret", func() {
 
 	It("is kept for the second of two Etcds when the first one is deleted", func(ctx SpecContext) {
 		first, second := etcdWith("first", "shared"), etcdWith("second", "shared")
-		c := newCluster(secretOf("shared", finalizer), first, second, managedResourceOf("first", nil), managedResourceOf("second", nil))
+		c := newCluster(secretOf("shared", finalizer), first, second, acceptedFor("first", "shared"), acceptedFor("second", "shared"))
 		Expect(c.reconciler.ReleaseFor(ctx, first)).To(Succeed())
 		Expect(c.finalizers(ctx, "shared")).To(protected)
 		first.Finalizers = nil
@@ -202,7 +276,7 @@ var _ = Describe("A Secret", func() {
 
 	It("is not released because of a cache that misses a new Etcd", func(ctx SpecContext) {
 		c := newCluster(secretOf("shared", finalizer))
-		c.reconciler.Reader = newCluster(secretOf("shared", finalizer), etcdWith("new", "shared")).Client
+		c.reconciler.Reader = newCluster(secretOf("shared", finalizer), etcdWith("new", "shared"), acceptedFor("new", "shared")).Client
 		Expect(c.reconcile(ctx, "shared")).To(protected)
 		Expect(c.writes).To(BeZero())
 	})
@@ -225,20 +299,17 @@ var _ = Describe("A Secret", func() {
 
 	Describe("that a user deletes while it is used", func() {
 		It("stays until its last use has ended", func(ctx SpecContext) {
-			c := newCluster(secretOf("used", finalizer), etcdWith("main", "used"), managedResourceOf("main", nil))
+			c := newCluster(secretOf("used", finalizer), etcdWith("main", "used"), acceptedFor("main", "used"))
 			Expect(c.Delete(ctx, secretOf("used"))).To(Succeed())
 			Expect(c.reconcile(ctx, "used")).To(protected)
 			Expect(c.again).To(Equal(10 * time.Second))
-			etcd := &druidv1alpha1.Etcd{}
-			Expect(c.Get(ctx, client.ObjectKey{Namespace: "demo", Name: "main"}, etcd)).To(Succeed())
-			etcd.Spec.Backup.Store.SecretRef.Name = "other"
-			Expect(c.Update(ctx, etcd)).To(Succeed())
+			c.accept(ctx, "main", "other")
 			c.reconcile(ctx, "used")
 			Expect(c.Get(ctx, client.ObjectKey{Namespace: "demo", Name: "used"}, &corev1.Secret{})).To(MatchError(apierrors.IsNotFound, "IsNotFound"))
 		})
 
 		It("goes immediately if its namespace is deleted too", func(ctx SpecContext) {
-			c := newCluster(secretOf("used", finalizer), etcdWith("main", "used"), managedResourceOf("main", nil), statefulSetOf("main", "used"), podOf("main", "main-0", "used"))
+			c := newCluster(secretOf("used", finalizer), etcdWith("main", "used"), acceptedFor("main", "used"), statefulSetOf("main", "used"), podOf("main", "main-0", "used"))
 			Expect(c.Delete(ctx, secretOf("used"))).To(Succeed())
 			Expect(c.reconcile(ctx, "used")).To(protected)
 			namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "demo"}}
@@ -256,12 +327,43 @@ var _ = Describe("A Secret", func() {
 			task := &druidv1alpha1.EtcdCopyBackupsTask{ObjectMeta: meta("copy", finalizer)}
 			task.Spec.SourceStore.SecretRef = &corev1.SecretReference{Name: "source"}
 			task.Spec.TargetStore.SecretRef = &corev1.SecretReference{Name: "target"}
+			task.Status.ObservedGeneration = new(task.Generation)
+
+			return task
+		}
+		progressing := func(task *druidv1alpha1.EtcdCopyBackupsTask, reason string) *druidv1alpha1.EtcdCopyBackupsTask {
+			task.Status.Conditions = []druidv1alpha1.Condition{{Type: druidv1alpha1.EtcdCopyBackupsTaskProgressing, Status: druidv1alpha1.ConditionTrue, Reason: reason}}
 
 			return task
 		}
 
+		DescribeTable("is not protected while no Job copies", func(ctx SpecContext, change func(*druidv1alpha1.EtcdCopyBackupsTask)) {
+			waiting := task()
+			change(waiting)
+			c := newCluster(secretOf("source"), waiting)
+			Expect(c.reconcile(ctx, "source")).To(none)
+			Expect(c.writes).To(BeZero())
+		},
+			Entry("since the task is new", func(*druidv1alpha1.EtcdCopyBackupsTask) {}),
+			Entry("since it waits", func(task *druidv1alpha1.EtcdCopyBackupsTask) { progressing(task, "Waiting") }),
+			Entry("since its spec is invalid", func(task *druidv1alpha1.EtcdCopyBackupsTask) { progressing(task, "InvalidSpec") }),
+			Entry("for the newest spec yet", func(task *druidv1alpha1.EtcdCopyBackupsTask) {
+				progressing(task, "Copying").Generation = 2
+			}),
+		)
+
+		It("stays protected while the Job mounts it, although the task waits again", func(ctx SpecContext) {
+			job := &batchv1.Job{ObjectMeta: podOf("copy", "copy-worker", "").ObjectMeta}
+			job.Labels["app.kubernetes.io/component"] = druidv1alpha1.ComponentNameCopyBackupsJob
+			job.Spec.Template.Spec = podOf("copy", "", "source").Spec
+			c := newCluster(secretOf("source", finalizer), secretOf("target", finalizer), progressing(task(), "Waiting"), job)
+			Expect(c.reconcile(ctx, "source")).To(protected)
+			Expect(c.again).To(Equal(10 * time.Second))
+			Expect(c.reconcile(ctx, "target")).To(none)
+		})
+
 		It("is protected until the copy has ended", func(ctx SpecContext) {
-			c := newCluster(secretOf("source"), secretOf("target"), task())
+			c := newCluster(secretOf("source"), secretOf("target"), progressing(task(), "Copying"))
 			Expect(c.reconcile(ctx, "source")).To(protected)
 			Expect(c.reconcile(ctx, "target")).To(protected)
 			ended := task()
@@ -274,7 +376,7 @@ var _ = Describe("A Secret", func() {
 		})
 
 		It("stays protected while an Etcd uses the same Secret", func(ctx SpecContext) {
-			c := newCluster(secretOf("target", finalizer), etcdWith("main", "target"))
+			c := newCluster(secretOf("target", finalizer), etcdWith("main", "target"), acceptedFor("main", "target"))
 			Expect(c.reconcile(ctx, "target")).To(protected)
 		})
 	})
@@ -284,7 +386,7 @@ var _ = Describe("A Secret", func() {
 			fresh, adopted := secretOf("fresh"), secretOf("adopted", finalizer)
 			mark(fresh)
 			mark(adopted)
-			c := newCluster(fresh, adopted, etcdWith("main", "fresh"), etcdWith("events", "adopted"), managedResourceOf("events", nil))
+			c := newCluster(fresh, adopted, etcdWith("main", "fresh"), etcdWith("events", "adopted"), acceptedFor("main", "fresh"), acceptedFor("events", "adopted"))
 			Expect(c.reconcile(ctx, "fresh")).To(none)
 			Expect(c.writes).To(BeZero())
 			Expect(c.reconcile(ctx, "adopted")).To(none)
@@ -307,7 +409,7 @@ var _ = Describe("A Secret", func() {
 	It("is released before an uninstallation, in the watched namespaces only", func(ctx SpecContext) {
 		other := secretOf("creds", finalizer)
 		other.Namespace = "other"
-		c := newCluster(etcdWith("main", "creds"), secretOf("creds", finalizer), other)
+		c := newCluster(etcdWith("main", "creds"), acceptedFor("main", "creds"), secretOf("creds", finalizer), other)
 		Expect(c.reconciler.ReleaseAll(ctx, "demo")).To(Equal(1))
 		Expect(c.finalizers(ctx, "creds")).To(BeEmpty())
 		Expect(c.Get(ctx, client.ObjectKeyFromObject(other), other)).To(Succeed())
@@ -315,7 +417,7 @@ var _ = Describe("A Secret", func() {
 	})
 
 	It("is released if the protection is disabled, although it is used", func(ctx SpecContext) {
-		c := newCluster(secretOf("used", finalizer), etcdWith("main", "used"), managedResourceOf("main", nil), statefulSetOf("main", "used"))
+		c := newCluster(secretOf("used", finalizer), etcdWith("main", "used"), acceptedFor("main", "used"), statefulSetOf("main", "used"))
 		c.reconciler.Disabled = true
 		Expect(c.reconcile(ctx, "used")).To(none)
 	})

@@ -26,16 +26,24 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
-// referencing reads the Etcds and tasks whose specs reference a Secret, from the caches.
-func (r *Reconciler) referencing(ctx context.Context, secret client.ObjectKey) (secrets.SecretUsers, error) {
+// needing reads the Etcds and tasks that need a Secret, from the caches.
+func (r *Reconciler) needing(ctx context.Context, secret client.ObjectKey) (secrets.SecretUsers, error) {
 	users := secrets.SecretUsers{Disabled: r.Disabled}
-	options := []client.ListOption{client.InNamespace(secret.Namespace), client.MatchingFields{ReferenceIndex: secret.Name}, client.UnsafeDisableDeepCopy}
-	etcds := &druidv1alpha1.EtcdList{}
-	if err := r.Client.List(ctx, etcds, options...); err != nil {
-		return users, fmt.Errorf("listing Etcds: %w", err)
+	options := []client.ListOption{client.InNamespace(secret.Namespace), client.MatchingFields{NeededIndex: secret.Name}, client.UnsafeDisableDeepCopy}
+	resources := &resourcesv1alpha1.ManagedResourceList{}
+	if err := r.Client.List(ctx, resources, options...); err != nil {
+		return users, fmt.Errorf("listing ManagedResources: %w", err)
 	}
-	for i := range etcds.Items {
-		users.Users = append(users.Users, secrets.SecretUser{References: []string{secret.Name}, Protects: protects(&etcds.Items[i])})
+	for i := range resources.Items {
+		name, _ := helper.EtcdNameOfManagedResource(resources.Items[i].Name)
+		etcd := &druidv1alpha1.Etcd{}
+		switch err := r.Client.Get(ctx, client.ObjectKey{Namespace: secret.Namespace, Name: name}, etcd); {
+		case apierrors.IsNotFound(err):
+			continue
+		case err != nil:
+			return users, fmt.Errorf("reading Etcd %s: %w", name, err)
+		}
+		users.Users = append(users.Users, secrets.SecretUser{Needed: []string{secret.Name}, Protects: protects(etcd)})
 	}
 	if !r.CopyTasks {
 		return users, nil
@@ -45,9 +53,7 @@ func (r *Reconciler) referencing(ctx context.Context, secret client.ObjectKey) (
 		return users, fmt.Errorf("listing EtcdCopyBackupsTasks: %w", err)
 	}
 	for i := range tasks.Items {
-		if !helper.IsCopyCompleted(&tasks.Items[i]) {
-			users.Users = append(users.Users, secrets.SecretUser{References: []string{secret.Name}, Protects: protects(&tasks.Items[i])})
-		}
+		users.Users = append(users.Users, secrets.SecretUser{Needed: []string{secret.Name}, Protects: protects(&tasks.Items[i])})
 	}
 
 	return users, nil
@@ -87,18 +93,14 @@ func etcdUsers(ctx context.Context, reader client.Reader, namespace string, moun
 	if err := reader.List(ctx, resources, client.InNamespace(namespace), client.MatchingLabels{managedresources.LabelKeyOrigin: druidv1alpha1.ManagedResourceOrigin}); err != nil {
 		return nil, fmt.Errorf("listing ManagedResources: %w", err)
 	}
-	accepted, isManaged := map[string][]string{}, map[string]bool{}
+	managed := map[string]*resourcesv1alpha1.ManagedResource{}
 	for i := range resources.Items {
-		name := resources.Items[i].Name
-		isManaged[name] = true
-		if recorded, err := state.Decode(resources.Items[i].Annotations); err == nil && recorded.Accepted != nil && recorded.Accepted.Spec != nil {
-			accepted[name] = helper.ReferencedSecrets(&druidv1alpha1.Etcd{Spec: *recorded.Accepted.Spec})
-		}
+		managed[resources.Items[i].Name] = &resources.Items[i]
 	}
 	var users []secrets.SecretUser
 	for i := range etcds.Items {
 		etcd := &etcds.Items[i]
-		key, resource := owner{name: etcd.Name}, helper.ManagedResourceName(etcd)
+		key := owner{name: etcd.Name}
 		if etcd.Name == released {
 			users = append(users, secrets.SecretUser{})
 
@@ -106,13 +108,14 @@ func etcdUsers(ctx context.Context, reader client.Reader, namespace string, moun
 		}
 		owned := mounted[key]
 		delete(mounted, key)
-		user := secrets.SecretUser{
-			Mounted:   append(owned.secrets, accepted[resource]...),
-			Protects:  protects(etcd),
-			EtcdDruid: etcd.DeletionTimestamp == nil && owned.hasStatefulSet && !isManaged[resource],
+		user, isKnown := secrets.SecretUser{Mounted: owned.secrets, Protects: protects(etcd)}, true
+		if resource := managed[helper.ManagedResourceName(etcd)]; resource != nil {
+			user.Needed, isKnown = acceptedSecrets(resource)
+		} else {
+			user.EtcdDruid = etcd.DeletionTimestamp == nil && owned.hasStatefulSet
 		}
-		if etcd.DeletionTimestamp == nil || owned.hasPods {
-			user.References = referencedBy(etcd)
+		if user.EtcdDruid || !isKnown {
+			user.Mounted = append(user.Mounted, referencedBy(etcd)...)
 		}
 		users = append(users, user)
 	}
@@ -128,8 +131,8 @@ func copyUsers(ctx context.Context, reader client.Reader, namespace string) ([]s
 	}
 	var users []secrets.SecretUser
 	for i := range tasks.Items {
-		if task := &tasks.Items[i]; protects(task) && !helper.IsCopyCompleted(task) {
-			users = append(users, secrets.SecretUser{References: helper.SecretsOfCopy(task), Protects: true})
+		if task := &tasks.Items[i]; protects(task) {
+			users = append(users, secrets.SecretUser{Needed: NeededBy(task), Protects: true})
 		}
 	}
 
@@ -139,6 +142,16 @@ func copyUsers(ctx context.Context, reader client.Reader, namespace string) ([]s
 // protects is true if the operator reconciles an Etcd or a task, and it is not being deleted.
 func protects(user client.Object) bool {
 	return user.GetDeletionTimestamp() == nil && controllerutil.ContainsFinalizer(user, druidv1alpha1.EtcdFinalizerName)
+}
+
+// acceptedSecrets are the Secrets that the last accepted generation of an Etcd needs. False: its ManagedResource does not say which.
+func acceptedSecrets(resource *resourcesv1alpha1.ManagedResource) ([]string, bool) {
+	recorded, err := state.Decode(resource.Annotations)
+	if err != nil {
+		return nil, false
+	}
+
+	return secrets.NeededBy(recorded)
 }
 
 // referencedBy are the names of the Secrets in a spec. If fields contradict each other, the names of the current fields are used.
@@ -176,8 +189,8 @@ func (o owner) compare(other owner) int {
 
 // mounts is what the objects of one owner mount.
 type mounts struct {
-	secrets                 []string
-	hasStatefulSet, hasPods bool
+	secrets        []string
+	hasStatefulSet bool
 }
 
 // mountedIn returns what the StatefulSets, Jobs and pods of a namespace mount.
@@ -193,7 +206,6 @@ func mountedIn(ctx context.Context, reader client.Reader, namespace string) (map
 	add := func(obj client.Object, spec corev1.PodSpec) mounts {
 		key := ownerOf(obj)
 		known := mounted[key]
-		known.hasPods = true
 		known.secrets = append(known.secrets, secretsIn(spec)...)
 		mounted[key] = known
 

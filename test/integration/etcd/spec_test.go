@@ -296,6 +296,11 @@ var _ = Describe("An object that an Etcd needs", func() {
 		secret(ctx, s, "server", "tls.crt", "tls.key")
 		secret(ctx, s, "client", "tls.crt")
 		waitsFor("Secret client", "tls.key")
+		for _, name := range []string{"ca", "server"} {
+			found := &corev1.Secret{}
+			s.get(ctx, Default, found, name)
+			Expect(found.Finalizers).To(BeEmpty(), "no pod mounts Secret %s", name)
+		}
 
 		By("continuing after the missing key is added")
 		client0 := &corev1.Secret{}

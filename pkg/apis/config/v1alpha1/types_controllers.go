@@ -27,7 +27,7 @@ type ControllerConfiguration struct {
 	// EtcdCopyBackupsTask configures the copying of backups.
 	// +optional
 	EtcdCopyBackupsTask EtcdCopyBackupsTaskControllerConfiguration `json:"etcdCopyBackupsTask,omitempty"`
-	// Secret configures the protection of Secrets that an Etcd refers to.
+	// Secret configures the protection of Secrets that an Etcd uses.
 	// +optional
 	Secret SecretControllerConfiguration `json:"secret,omitempty"`
 	// EtcdOpsTask configures the tasks that are run on an Etcd.
@@ -212,7 +212,7 @@ type EtcdCopyBackupsTaskControllerConfiguration struct {
 	ConcurrentSyncs *int `json:"concurrentSyncs,omitempty"`
 }
 
-// SecretControllerConfiguration configures the protection of Secrets that an Etcd refers to.
+// SecretControllerConfiguration configures the protection of Secrets that an Etcd uses.
 type SecretControllerConfiguration struct {
 	// ConcurrentSyncs is how many Secrets are worked on at the same time, above 0. Default 10.
 	// +optional
