@@ -78,6 +78,8 @@ var _ = Describe("A restore", func() {
 		ns.EventuallyReady(ctx, etcd)
 		writeLog.ExpectContained(ctx, stored)
 		Expect(ns.Follow(ctx, "operations/restore-from-backup.md", "Volumes with the data before the restore", placeholders)).To(ContainSubstring(claim.Spec.VolumeName))
+		Expect(ns.Follow(ctx, "operations/restore-from-backup.md", "All retained volumes", placeholders)).
+			To(MatchRegexp(`(?m)^20\S+Z \S+ %s/main %s$`, ns.Name, claim.Spec.VolumeName))
 		ns.Eventually(ctx, etcd, func(g Gomega) {
 			g.Expect(framework.Condition(etcd, "RevisionConfirmed").Status).To(BeEquivalentTo("True"))
 		})

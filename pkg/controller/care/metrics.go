@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 // certificateExpiration has the expiration times of mounted certificates, in seconds since 1970.
@@ -36,8 +37,21 @@ var quotaReached = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 	Help: "Time until the keys of an Etcd need the quota of its databases, if they continue to increase as in the last day. Absent if they do not increase.",
 }, []string{"etcd_namespace", "etcd"})
 
+// retainedVolumes and oldestRetainedVolume report the retained volumes that the record names. They occupy storage that is not part of the quota of
+// the namespace.
+var (
+	retainedVolumes = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "etcd_druid_retained_volumes",
+		Help: "PersistentVolumes with earlier data of an Etcd that the operator retains and has not released yet. Those that only a user deletes are not among them. Absent if there are none.",
+	}, []string{"etcd_namespace", "etcd"})
+	oldestRetainedVolume = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "etcd_druid_retained_volumes_oldest_timestamp_seconds",
+		Help: "When the operator decided to retain the oldest of the PersistentVolumes of etcd_druid_retained_volumes. Absent if there are none.",
+	}, []string{"etcd_namespace", "etcd"})
+)
+
 func init() {
-	metrics.Registry.MustRegister(certificateExpiration, memberVersion, quotaReached)
+	metrics.Registry.MustRegister(certificateExpiration, memberVersion, quotaReached, retainedVolumes, oldestRetainedVolume)
 }
 
 // measured is what the metrics of an Etcd contain.
@@ -45,6 +59,7 @@ type measured struct {
 	certificates   []etcdcluster.CertificateInUse
 	members        []etcdcluster.Member
 	quotaReachedIn time.Duration
+	retained       []state.RetainedVolume
 }
 
 // series is one time series of a metric.
@@ -65,7 +80,8 @@ var exposed = struct {
 	series map[client.ObjectKey]map[series]float64
 }{series: map[client.ObjectKey]map[series]float64{}}
 
-// setMetrics replaces the metrics of an Etcd. Those about certificates, versions and the quota are absent if nothing is known about them.
+// setMetrics replaces the metrics of an Etcd. Those about certificates, versions, the quota and retained volumes are absent if nothing is known about
+// them.
 func setMetrics(etcd client.ObjectKey, m measured) {
 	wanted := m.series(etcd)
 	exposed.Lock()
@@ -93,6 +109,11 @@ func (m measured) series(etcd client.ObjectKey) map[series]float64 {
 	}
 	if m.quotaReachedIn > 0 {
 		add(m.quotaReachedIn.Seconds(), quotaReached)
+	}
+	if len(m.retained) > 0 {
+		oldest := slices.MinFunc(m.retained, func(a, b state.RetainedVolume) int { return a.At.Compare(b.At) })
+		add(float64(len(m.retained)), retainedVolumes)
+		add(float64(oldest.At.Unix()), oldestRetainedVolume)
 	}
 	for _, member := range m.members {
 		if versions := member.Versions(); versions != (etcdcluster.Versions{}) {

@@ -24,6 +24,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/care"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 // sees is an observer that always returns the same observation.
@@ -120,6 +121,34 @@ var _ = Describe("The versions of members", func() {
 	})
 })
 
+var _ = Describe("The retained volumes", func() {
+	It("are counted with the time of the oldest one, while the record names any", func(ctx SpecContext) {
+		scheme := runtime.NewScheme()
+		Expect(druidv1alpha1.AddToScheme(scheme)).To(Succeed())
+		etcd := &druidv1alpha1.Etcd{}
+		etcd.Namespace, etcd.Name, etcd.Spec.Replicas = "measured", "main", 1
+		c := fakeclient.NewClientBuilder().WithScheme(scheme).WithObjects(etcd).WithStatusSubresource(etcd).Build()
+		now := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
+		r := &care.Reconciler{Client: c, Clock: testclock.NewFakeClock(now), Recorder: events.NewFakeRecorder(100), Config: care.Config{SyncPeriod: time.Minute}}
+		request := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(etcd)}
+		observe := func(retained ...state.RetainedVolume) {
+			GinkgoHelper()
+			r.Observer = sees{StatefulSet: etcdcluster.StatefulSet{Exists: true}, State: state.State{Retained: retained}}
+			_, err := r.Reconcile(ctx, request)
+			Expect(err).NotTo(HaveOccurred())
+		}
+		const number, oldest = "etcd_druid_retained_volumes", "etcd_druid_retained_volumes_oldest_timestamp_seconds"
+
+		observe(state.RetainedVolume{Name: "a", At: now}, state.RetainedVolume{Name: "b", At: now.Add(-time.Hour)})
+		Expect(gauges(number)).To(Equal(map[string]float64{"main": 2}))
+		Expect(gauges(oldest)).To(Equal(map[string]float64{"main": float64(now.Add(-time.Hour).Unix())}))
+
+		observe()
+		Expect(gauges(number)).To(BeEmpty())
+		Expect(gauges(oldest)).To(BeEmpty())
+	})
+})
+
 var _ = Describe("The expiration of certificates", func() {
 	It("is exposed only while the Etcd exists", func(ctx SpecContext) {
 		scheme := runtime.NewScheme()
@@ -139,12 +168,12 @@ var _ = Describe("The expiration of certificates", func() {
 
 		_, err := r.Reconcile(ctx, request)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(expiries()).To(HaveKeyWithValue("main server tls.crt", float64(notAfter.Unix())))
+		Expect(gauges("etcd_druid_certificate_expiration_timestamp_seconds")).To(HaveKeyWithValue("main server tls.crt", float64(notAfter.Unix())))
 
 		Expect(c.Delete(ctx, etcd)).To(Succeed())
 		_, err = r.Reconcile(ctx, request)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(expiries()).To(BeEmpty())
+		Expect(gauges("etcd_druid_certificate_expiration_timestamp_seconds")).To(BeEmpty())
 	})
 })
 
@@ -170,14 +199,14 @@ func versions() []string {
 	return found
 }
 
-// expiries returns the metrics of the namespace measured. The key has the Etcd, the Secret and its key, the value is the time.
-func expiries() map[string]float64 {
+// gauges returns a metric of the namespace measured. The key has the Etcd, and the Secret and its key if the metric is about one.
+func gauges(name string) map[string]float64 {
 	GinkgoHelper()
 	families, err := metrics.Registry.Gather()
 	Expect(err).NotTo(HaveOccurred())
 	found := map[string]float64{}
 	for _, family := range families {
-		if family.GetName() != "etcd_druid_certificate_expiration_timestamp_seconds" {
+		if family.GetName() != name {
 			continue
 		}
 		for _, metric := range family.GetMetric() {
@@ -186,7 +215,7 @@ func expiries() map[string]float64 {
 				labels[label.GetName()] = label.GetValue()
 			}
 			if labels["etcd_namespace"] == "measured" {
-				found[labels["etcd"]+" "+labels["secret"]+" "+labels["key"]] = metric.GetGauge().GetValue()
+				found[strings.TrimSpace(labels["etcd"]+" "+labels["secret"]+" "+labels["key"])] = metric.GetGauge().GetValue()
 			}
 		}
 	}

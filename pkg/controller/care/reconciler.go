@@ -182,6 +182,7 @@ func (r *Reconciler) updateStatus(ctx context.Context, stored, etcd *druidv1alph
 	quotaReachedIn, excessSince := r.histories.add(etcd, observation, r.Clock.Now()), r.histories.addSnapshot(etcd, observation, r.Clock.Now())
 	setMetrics(key, measured{
 		certificates: etcdcluster.CertificatesInUse(etcd, observation), members: etcdcluster.VotingMembers(etcd, observation), quotaReachedIn: quotaReachedIn,
+		retained: observation.State.Retained,
 	})
 
 	// The status is written although the evidence is not: the health of the members does not depend on it.
