@@ -373,6 +373,14 @@ var _ = Describe("the operator's chart", func() {
 		Entry("elsewhere with directories of its user", standalone+"config: {localStore: {roots: [/srv/backups]}}", func(c *configv1alpha1.OperatorConfiguration) {
 			Expect(c.LocalStore.Roots).To(Equal([]string{"/srv/backups"}))
 		}),
+		Entry("authors may select all values", standalone, func(c *configv1alpha1.OperatorConfiguration) {
+			Expect(c.Restrictions).To(Equal(configv1alpha1.RestrictionsConfiguration{}))
+		}),
+		Entry("authors may select the values that its user allows", standalone+"config: {restrictions: {allowedLabels: [example.com/*], allowedEndpoints: []}}", func(c *configv1alpha1.OperatorConfiguration) {
+			Expect(c.Restrictions.AllowedLabels).To(Equal([]string{"example.com/*"}))
+			Expect(c.Restrictions.AllowedEndpoints).To(And(Not(BeNil()), BeEmpty()), "an empty list, which allows no endpoint")
+			Expect(c.Restrictions.AllowedAnnotations).To(BeNil())
+		}),
 		Entry("with settings of its user, which win", standalone+"config: {controllers: {etcd: {concurrentSyncs: 7, enableEtcdSpecAutoReconcile: false}}}", func(c *configv1alpha1.OperatorConfiguration) {
 			Expect(*c.Controllers.Etcd.ConcurrentSyncs).To(Equal(7))
 			Expect(c.Controllers.Etcd.EnableEtcdSpecAutoReconcile).To(BeFalse())
@@ -501,6 +509,8 @@ var _ = Describe("the operator's chart", func() {
 		Entry("further down", "vpa: {enable: true}", "enable"),
 		Entry("of another type", "replicaCount: two", "replicaCount"),
 		Entry("that would be rendered as something else", "podLabels: {a: 1}", "podLabels"),
+		Entry("of restrictions", "config: {restrictions: {annotations: []}}", "annotations"),
+		Entry("with a wildcard that has no effect", "config: {restrictions: {allowedEndpoints: [10.0.0.*]}}", "10.0.0.*"),
 	)
 
 	It("takes whatever Gardener adds", func() {

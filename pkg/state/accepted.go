@@ -39,6 +39,15 @@ type Accepted struct {
 	Completed bool `json:"completed,omitempty"`
 }
 
+// AcceptedSpec returns the spec of the last accepted generation. Nil: none is recorded.
+func (s State) AcceptedSpec() *druidv1alpha1.EtcdSpec {
+	if s.Accepted == nil {
+		return nil
+	}
+
+	return s.Accepted.Spec
+}
+
 // maxAcceptedBytes is the largest size of Accepted with a spec: the annotations of an object are limited to 256 KiB together.
 const maxAcceptedBytes = 96 * 1024
 

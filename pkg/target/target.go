@@ -19,6 +19,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/peers"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/restrictions"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/rollout"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/secrets"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
@@ -51,6 +52,8 @@ type Config struct {
 	NewEtcdVersion string
 	// LocalStoreRoots are the directories of nodes that stores with the provider Local may use. Empty: none.
 	LocalStoreRoots backupstore.LocalRoots
+	// Restrictions are the values that authors may select in a generation that is rolled out. Zero: all.
+	Restrictions restrictions.Restrictions
 	// StoreTimeout is how long the replacement of a member on a lost node waits for the backup store. 0: without limit.
 	StoreTimeout time.Duration
 	// UpdateStrategy is the update strategy of Etcds whose spec and annotations have none. Empty: Restart.
@@ -197,7 +200,7 @@ func (t *Target) Admit(o etcdcluster.Observation, config Config) error {
 	t.setAcceptance(decided)
 	t.Accepted.Spec = &t.Canonical.Spec
 	errs, warnings := validation.ValidateBounds(t.Canonical, t.SpecBefore(o))
-	errs = slices.Concat(validation.ValidateEtcd(t.Canonical), errs, validateVersion(t.Canonical, o, *t.Accepted))
+	errs = slices.Concat(validation.ValidateEtcd(t.Canonical), errs, validateVersion(t.Canonical, o, *t.Accepted), config.Restrictions.ValidateEtcd(t.Canonical, nil))
 	t.Warnings = warnings
 
 	return plan.Refused(druidv1alpha1.ErrorCodeInvalidSpec, errs.ToAggregate())
@@ -207,8 +210,8 @@ func (t *Target) Admit(o etcdcluster.Observation, config Config) error {
 // cluster is new.
 func (t *Target) SpecBefore(o etcdcluster.Observation) *druidv1alpha1.EtcdSpec {
 	switch {
-	case o.State.Accepted != nil && o.State.Accepted.Spec != nil:
-		return o.State.Accepted.Spec
+	case o.State.AcceptedSpec() != nil:
+		return o.State.AcceptedSpec()
 	case o.StatefulSet.Exists:
 		return &t.Canonical.Spec
 	default:

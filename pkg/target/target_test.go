@@ -84,6 +84,22 @@ var _ = Describe("Admit", func() {
 		Entry("an adopted Etcd", etcdcluster.Observation{StatefulSet: etcdcluster.StatefulSet{Exists: true}}, "", 1),
 	)
 
+	DescribeTable("refuses values that the configuration does not allow, also if the cluster runs with them", func(o etcdcluster.Observation) {
+		etcd := fixture.Etcd(generation(1), fixture.WithAnnotation(operation, "reconcile"), fixture.WithReplicas(3), func(etcd *druidv1alpha1.Etcd) { etcd.Spec.PriorityClassName = new("high") })
+		if o.State.Accepted != nil {
+			o.State.Accepted.Spec = &etcd.Spec
+		}
+		t, c := target.ForNewest(etcd), config
+		Expect(t.Admit(o, c)).To(Succeed())
+		c.Restrictions.AllowedPriorityClasses = []string{}
+		Expect(problemOf(t.Admit(o, c))).To(HavePrefix("Refused ERR_INVALID_SPEC: spec.priorityClassName: Forbidden: restrictions.allowedPriorityClasses of the operator's configuration"))
+		Expect(target.ForLastAccepted(t, o, true) != nil).To(Equal(o.State.Accepted != nil), "the last accepted generation stays")
+	},
+		Entry("a new Etcd", etcdcluster.Observation{}),
+		Entry("an accepted generation", running()),
+		Entry("an adopted Etcd", etcdcluster.Observation{StatefulSet: etcdcluster.StatefulSet{Exists: true}}),
+	)
+
 	DescribeTable("decides whether the newest generation is rolled out, and with what",
 		func(o etcdcluster.Observation, autoReconcile bool, problem, image string, options ...func(*druidv1alpha1.Etcd)) {
 			c := config

@@ -32,6 +32,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/secret"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/restrictions"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/rollout"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/sidecar"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
@@ -105,6 +106,7 @@ func (o *Options) addEtcd(ctx context.Context, mgr manager.Manager) error {
 			NewEtcdVersion:   o.Config.Controllers.Etcd.NewEtcdVersion,
 			RestrictsNewOnly: o.Config.Rendering.NetworkPolicyScope == configv1alpha1.NetworkPolicyScopeNew,
 			LocalStoreRoots:  localStoreRoots(o.Config.LocalStore, shared.Gardener),
+			Restrictions:     restrictions.Restrictions(o.Config.Restrictions),
 			StoreTimeout:     o.Config.Controllers.Etcd.StoreTimeout.Duration,
 			UpdateStrategy:   o.Config.Controllers.Etcd.DefaultUpdateStrategy,
 

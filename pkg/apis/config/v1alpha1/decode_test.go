@@ -88,6 +88,14 @@ var _ = Describe("Decode", func() {
 		Expect(config.LocalStore.Roots).To(And(Not(BeNil()), BeEmpty()))
 	})
 
+	It("should distinguish unset restrictions from an empty list", func() {
+		config, err := configv1alpha1.Decode([]byte(header + "restrictions: {allowedLabels: []}\n"))
+		Expect(err).NotTo(HaveOccurred())
+		restrictions := config.DeepCopy().Restrictions
+		Expect(restrictions.AllowedAnnotations).To(BeNil())
+		Expect(restrictions.AllowedLabels).To(And(Not(BeNil()), BeEmpty()))
+	})
+
 	It("should distinguish unset peers of NetworkPolicies from an empty list", func() {
 		config, err := configv1alpha1.Decode([]byte(header + "rendering: {networkPolicies: {operator: [{podSelector: {}}], clients: [], dns: null}}\n"))
 		Expect(err).NotTo(HaveOccurred())

@@ -46,6 +46,9 @@ type OperatorConfiguration struct {
 	// LocalStore says which directories of nodes Etcds may use as backup store.
 	// +optional
 	LocalStore LocalStoreConfiguration `json:"localStore,omitempty"`
+	// Restrictions says which values the authors of Etcds and tasks may select. Default: all values.
+	// +optional
+	Restrictions RestrictionsConfiguration `json:"restrictions,omitempty"`
 	// EtcdHelper says which image the Jobs use that inspect databases.
 	// +optional
 	EtcdHelper EtcdHelperConfiguration `json:"etcdHelper,omitempty"`
@@ -195,6 +198,28 @@ type LocalStoreConfiguration struct {
 	// Gardener's CustomResourceDefinitions are installed, else none. An empty list: none. A store in another directory is refused.
 	// +optional
 	Roots []string `json:"roots,omitempty"`
+}
+
+// RestrictionsConfiguration says which values the authors of Etcds and tasks may select. In each list, nil allows all values, and an empty list
+// allows none. The operator rolls out no generation with another value. An Etcd that runs with such a value keeps it, and its last accepted generation.
+type RestrictionsConfiguration struct {
+	// AllowedAnnotations are the keys of annotations on pods and on client Services. An entry that ends with * allows all keys with the
+	// prefix before it. They concern spec.annotations and spec.etcd.clientService.annotations of Etcds.
+	// +optional
+	AllowedAnnotations []string `json:"allowedAnnotations,omitempty"`
+	// AllowedLabels are the keys of labels on pods and on client Services, in the same format. They concern spec.labels and
+	// spec.etcd.clientService.labels of Etcds, and spec.podLabels of EtcdCopyBackupsTasks.
+	// +optional
+	AllowedLabels []string `json:"allowedLabels,omitempty"`
+	// AllowedPriorityClasses are the values of spec.priorityClassName of Etcds, in the same format. An Etcd without a PriorityClass is always allowed.
+	// +optional
+	AllowedPriorityClasses []string `json:"allowedPriorityClasses,omitempty"`
+	// AllowedEndpoints are the hosts to which the operator connects although they are no pods of the Etcd. An entry is a host name, an IP
+	// address, or an address range in CIDR notation. The prefix *. before a domain allows all hosts below it. They concern
+	// spec.externallyManagedMemberAddresses and the hosts in spec.etcd.bootstrapWithExistingCluster.clientEndpoints. They also concern the client URLs
+	// that members of an existing cluster advertise: the operator does not connect to other hosts.
+	// +optional
+	AllowedEndpoints []string `json:"allowedEndpoints,omitempty"`
 }
 
 // RenderingConfiguration holds what changes the objects of Etcds.

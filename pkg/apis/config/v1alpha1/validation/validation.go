@@ -43,6 +43,7 @@ func ValidateOperatorConfiguration(c *configv1alpha1.OperatorConfiguration) fiel
 	errs = append(errs, validateComponentProtection(c.Webhooks.EtcdComponentProtection, field.NewPath("webhooks", "etcdComponentProtection"))...)
 	errs = append(errs, validateRendering(c.Rendering, field.NewPath("rendering"))...)
 	errs = append(errs, validateRoots(c.LocalStore.Roots, field.NewPath("localStore", "roots"))...)
+	errs = append(errs, validateRestrictions(c.Restrictions, field.NewPath("restrictions"))...)
 	errs = append(errs, validateWatchNamespaces(c, field.NewPath("watchNamespaces"))...)
 	errs = append(errs, validateEtcdHelper(c.EtcdHelper, field.NewPath("etcdHelper"))...)
 	errs = append(errs, positive(c.ResourceManager.SyncPeriod, field.NewPath("resourceManager", "syncPeriod"))...)
@@ -191,6 +192,42 @@ func validateRoots(roots []string, path *field.Path) field.ErrorList {
 		}
 	}
 	return errs
+}
+
+// validateRestrictions refuses entries that allow no valid value.
+func validateRestrictions(c configv1alpha1.RestrictionsConfiguration, path *field.Path) field.ErrorList {
+	isKey := func(text string) []string { return utilvalidation.IsQualifiedName(strings.ToLower(text)) } // as the API server checks annotations
+	errs := validatePrefixes(c.AllowedAnnotations, path.Child("allowedAnnotations"), isKey)
+	errs = append(errs, validatePrefixes(c.AllowedLabels, path.Child("allowedLabels"), isKey)...)
+	errs = append(errs, validatePrefixes(c.AllowedPriorityClasses, path.Child("allowedPriorityClasses"), utilvalidation.IsDNS1123Subdomain)...)
+	for i, entry := range c.AllowedEndpoints {
+		if !isEndpoint(entry) {
+			errs = append(errs, field.Invalid(path.Child("allowedEndpoints").Index(i), entry,
+				"must be a host name in lower case, *. and a domain, an IP address, or an address range, for example 10.0.0.0/8, without scheme and port"))
+		}
+	}
+	return errs
+}
+
+// validatePrefixes refuses an entry if neither the entry nor a value with its prefix is valid. isValid returns what is wrong with a value.
+func validatePrefixes(entries []string, path *field.Path, isValid func(string) []string) field.ErrorList {
+	var errs field.ErrorList
+	for i, entry := range entries {
+		value, isPrefix := strings.CutSuffix(entry, "*")
+		if isPrefix {
+			value += "x"
+		}
+		if messages := isValid(value); len(messages) > 0 {
+			errs = append(errs, field.Invalid(path.Index(i), entry, strings.Join(messages, "; ")+"; only a * at the end is a wildcard"))
+		}
+	}
+	return errs
+}
+
+func isEndpoint(entry string) bool {
+	_, rangeErr := netip.ParsePrefix(entry)
+	_, addressErr := netip.ParseAddr(entry)
+	return rangeErr == nil || addressErr == nil || len(utilvalidation.IsDNS1123Subdomain(strings.TrimPrefix(entry, "*."))) == 0
 }
 
 // validateWatchNamespaces refuses names that no namespace has, and a policy that concerns the Etcds of all namespaces.

@@ -73,6 +73,16 @@ var _ = Describe("ValidateOperatorConfiguration", func() {
 		})).To(BeEmpty())
 	})
 
+	It("should accept restrictions", func() {
+		Expect(validate(func(c *configv1alpha1.OperatorConfiguration) {
+			c.Restrictions = configv1alpha1.RestrictionsConfiguration{
+				AllowedAnnotations: []string{"*", "example.com/*", "example.com/Key", "Example.com/key", "team-*"}, AllowedLabels: []string{},
+				AllowedPriorityClasses: []string{"high", "team-*", "team.*"},
+				AllowedEndpoints:       []string{"etcd", "etcd.example.com", "*.example.com", "10.0.0.1", "10.0.0.0/8", "fd00::1", "fd00::/8"},
+			}
+		})).To(BeEmpty())
+	})
+
 	It("should accept a list of namespaces", func() {
 		Expect(validate(func(c *configv1alpha1.OperatorConfiguration) {
 			c.WatchNamespaces = []string{"team-a", "team-b"}
@@ -103,6 +113,30 @@ var _ = Describe("ValidateOperatorConfiguration", func() {
 		}),
 		Entry("a directory of Local stores in another one", "localStore.roots[0]", func(c *configv1alpha1.OperatorConfiguration) {
 			c.LocalStore.Roots = []string{"/srv/backups/nested", "/srv/backups"}
+		}),
+		Entry("an empty key of an annotation", "restrictions.allowedAnnotations[1]", func(c *configv1alpha1.OperatorConfiguration) {
+			c.Restrictions.AllowedAnnotations = []string{"a", ""}
+		}),
+		Entry("a wildcard before the end of a key", "restrictions.allowedAnnotations[0]", func(c *configv1alpha1.OperatorConfiguration) {
+			c.Restrictions.AllowedAnnotations = []string{"*/role"}
+		}),
+		Entry("a prefix that no label has", "restrictions.allowedLabels[0]", func(c *configv1alpha1.OperatorConfiguration) {
+			c.Restrictions.AllowedLabels = []string{"example.com/a/*"}
+		}),
+		Entry("a name that no PriorityClass has", "restrictions.allowedPriorityClasses[0]", func(c *configv1alpha1.OperatorConfiguration) {
+			c.Restrictions.AllowedPriorityClasses = []string{"High"}
+		}),
+		Entry("an endpoint with a scheme", "restrictions.allowedEndpoints[0]", func(c *configv1alpha1.OperatorConfiguration) {
+			c.Restrictions.AllowedEndpoints = []string{"http://etcd"}
+		}),
+		Entry("an endpoint with a port", "restrictions.allowedEndpoints[0]", func(c *configv1alpha1.OperatorConfiguration) {
+			c.Restrictions.AllowedEndpoints = []string{"etcd:2379"}
+		}),
+		Entry("an endpoint with a wildcard at its end", "restrictions.allowedEndpoints[0]", func(c *configv1alpha1.OperatorConfiguration) {
+			c.Restrictions.AllowedEndpoints = []string{"10.0.0.*"}
+		}),
+		Entry("all endpoints", "restrictions.allowedEndpoints[0]", func(c *configv1alpha1.OperatorConfiguration) {
+			c.Restrictions.AllowedEndpoints = []string{"*"}
 		}),
 		Entry("white space in the image of etcd-helper", "etcdHelper.image", func(c *configv1alpha1.OperatorConfiguration) {
 			c.EtcdHelper.Image = "registry.example.com/operator: v1"
