@@ -26,6 +26,8 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/restrictions"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
@@ -111,9 +113,18 @@ var _ = Describe("A hostile Etcd", func() {
 		read    []string
 		members *blockingConnector
 		timeout time.Duration
+		allowed restrictions.Restrictions
 	)
 
-	BeforeEach(func() { objects, read, members, timeout = nil, nil, &blockingConnector{}, 100*time.Millisecond })
+	BeforeEach(func() {
+		objects, read, members, timeout = nil, nil, &blockingConnector{}, 100*time.Millisecond
+		allowed = restrictions.Restrictions{}
+	})
+
+	external := func(e *druidv1alpha1.Etcd) { e.Spec.ExternallyManagedMemberAddresses = []string{"10.0.0.1"} }
+	joining := func(e *druidv1alpha1.Etcd) {
+		e.Spec.Etcd.BootstrapWithExistingCluster = &druidv1alpha1.BootstrapWithExistingCluster{ClientEndpoints: []string{"http://old.example.com:2379", "http://other.example.com:2379"}}
+	}
 
 	observeThrough := func(ctx context.Context, etcd *druidv1alpha1.Etcd, members etcdclient.Connector) etcdcluster.Observation {
 		GinkgoHelper()
@@ -131,7 +142,7 @@ var _ = Describe("A hostile Etcd", func() {
 				return c.Get(ctx, key, object, options...)
 			},
 		}).Build()
-		o := &observer.Observer{Reader: c, APIReader: c, Etcd: members, MembersTimeout: timeout}
+		o := &observer.Observer{Reader: c, APIReader: c, Etcd: members, MembersTimeout: timeout, Restrictions: allowed}
 
 		return o.Observe(ctx, etcd, observer.Request{QueryEtcd: true, QueryExisting: true})
 	}
@@ -156,6 +167,28 @@ var _ = Describe("A hostile Etcd", func() {
 		Expect(members.dialled).To(BeEmpty())
 		Expect(read).To(BeEmpty())
 	})
+
+	DescribeTable("is dialled only at endpoints that the configuration allows, or that the last accepted generation names",
+		func(ctx SpecContext, endpoints []string, isAccepted bool, override func(*druidv1alpha1.Etcd), dialled ...string) {
+			allowed.AllowedEndpoints = endpoints
+			etcd := fixture.Etcd(override)
+			if isAccepted {
+				annotations, err := state.State{Accepted: &state.Accepted{Generation: 1, Spec: &etcd.Spec}}.Encode()
+				Expect(err).NotTo(HaveOccurred())
+				objects = append(objects, &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Name: "druid-test", Namespace: etcd.Namespace, Annotations: annotations}})
+			}
+			observe(ctx, etcd)
+			Expect(members.dialled).To(ConsistOf(dialled))
+		},
+		Entry("addresses of members, without restrictions", nil, false, external, "10.0.0.1:2379"),
+		Entry("addresses of members, allowed", []string{"10.0.0.0/8"}, false, external, "10.0.0.1:2379"),
+		Entry("addresses of members, forbidden", []string{}, false, external),
+		Entry("addresses of members, forbidden and accepted before", []string{}, true, external, "10.0.0.1:2379"),
+		Entry("client endpoints, without restrictions", nil, false, joining, "old.example.com:2379", "other.example.com:2379"),
+		Entry("client endpoints, allowed", []string{"*.example.com"}, false, joining, "old.example.com:2379", "other.example.com:2379"),
+		Entry("client endpoints, one of them forbidden", []string{"old.example.com"}, false, joining),
+		Entry("client endpoints, forbidden and accepted before", []string{}, true, joining, "old.example.com:2379", "other.example.com:2379"),
+	)
 
 	It("is observed where its members run, though its newest spec is invalid", func(ctx SpecContext) {
 		etcd := fixture.Etcd(func(e *druidv1alpha1.Etcd) { e.Spec.Backup.FullSnapshotSchedule = new("daily") })

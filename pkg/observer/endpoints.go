@@ -74,7 +74,7 @@ func (r *reader) queryEtcd(ctx context.Context) {
 // queryListedExisting requests the status of the voting members of the joined cluster at the client URLs that they advertise. A client endpoint may
 // belong to more than one member. The plan depends on the health of each member. A leader transfers its leadership before it is removed.
 func (r *reader) queryListedExisting(ctx context.Context) {
-	if !r.queryExisting || r.isInvalid {
+	if !r.queriesExisting() {
 		return
 	}
 	for _, result := range r.queryAll(ctx, r.endpointsAt(r.listedURLs())) {
@@ -96,10 +96,20 @@ func (r *reader) listedURLs() []string {
 			continue
 		}
 		names.Insert(listed.Name)
-		urls = append(urls, listed.ClientURLs[:min(len(listed.ClientURLs), maxListedURLs)]...)
+		allowed := slices.DeleteFunc(slices.Clone(listed.ClientURLs), func(url string) bool { return !r.allowsListed(url) })
+		urls = append(urls, allowed[:min(len(allowed), maxListedURLs)]...)
 	}
 
 	return urls
+}
+
+// allowsListed is true for a client URL that a member of the joined cluster may advertise. A cluster that joined before its client endpoints were
+// forbidden may advertise any.
+func (r *reader) allowsListed(url string) bool {
+	existing := etcdcluster.ExistingCluster(r.etcd, r.observation.State)
+
+	return r.Restrictions.AllowsURL(url) ||
+		existing != nil && slices.ContainsFunc(existing.ClientEndpoints, func(endpoint string) bool { return !r.Restrictions.AllowsURL(endpoint) })
 }
 
 func (r *reader) queryAll(ctx context.Context, endpoints []endpoint) []endpointResult {
@@ -121,12 +131,15 @@ func (r *reader) queryAll(ctx context.Context, endpoints []endpoint) []endpointR
 // existingEndpoints returns the client endpoints of the cluster that the Etcd joins or has joined.
 func (r *reader) existingEndpoints() []endpoint {
 	existing := etcdcluster.ExistingCluster(r.etcd, r.observation.State)
-	if existing == nil || !r.queryExisting || r.isInvalid {
+	if existing == nil || !r.queriesExisting() {
 		return nil
 	}
 
 	return r.endpointsAt(existing.ClientEndpoints)
 }
+
+// queriesExisting is true if the cluster that the Etcd joins is requested, and its endpoints may be used.
+func (r *reader) queriesExisting() bool { return r.queryExisting && !r.isInvalid && !r.isForbidden }
 
 // endpointsAt returns endpoints of the cluster that the Etcd joins, with the credentials of the members that join. Both clusters must trust each
 // other.
@@ -158,7 +171,7 @@ func (r *reader) endpoints() []endpoint {
 		return secrets
 	}
 	addresses := r.etcd.Spec.ExternallyManagedMemberAddresses
-	if r.isInvalid {
+	if r.isInvalid || r.isForbidden {
 		addresses = nil
 	}
 	for ordinal, address := range addresses {

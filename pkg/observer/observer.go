@@ -22,6 +22,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/peers"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/restrictions"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/secrets"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/sidecar"
 )
@@ -54,6 +55,9 @@ type Observer struct {
 	Copies bool
 	// LocalStoreRoots are the directories of nodes that stores with the provider Local may use. Empty: none.
 	LocalStoreRoots backupstore.LocalRoots
+	// Restrictions are the values that authors may select. The observer connects to no other endpoint, unless the last accepted generation names it.
+	// Zero: it connects to all endpoints.
+	Restrictions restrictions.Restrictions
 	// Etcd connects to members. Nil: the observer never queries members.
 	Etcd etcdclient.Connector
 	// MembersTimeout bounds the time that requests to all members take together. 0: 4s.
@@ -111,7 +115,7 @@ type Request struct {
 
 // Observe reads everything about a canonical Etcd once, within a minute. The Observation reports what could not be read, or did not respond
 // in time. If the spec is invalid, Observe reads no Secret and connects to no address that the spec names. Then only the configuration of
-// the pods counts.
+// the pods counts. It connects to no such address either if the Restrictions do not allow one of them.
 func (o *Observer) Observe(ctx context.Context, etcd *druidv1alpha1.Etcd, request Request) etcdcluster.Observation {
 	ctx, cancel := context.WithTimeout(ctx, observationTimeout)
 	defer cancel()
@@ -119,6 +123,7 @@ func (o *Observer) Observe(ctx context.Context, etcd *druidv1alpha1.Etcd, reques
 		Observer: o, etcd: etcd, clientTLS: request.ClientTLS, queryExisting: request.QueryExisting, isInvalid: len(validation.ValidateEtcd(etcd)) > 0,
 	}
 	reader.readManagedResource(ctx)
+	reader.isForbidden = len(o.Restrictions.ValidateEndpoints(etcd, reader.observation.State.AcceptedSpec())) > 0
 	reader.readStatefulSet(ctx)
 	reader.readInitialClusterToken(ctx)
 	reader.readPods(ctx)
@@ -177,6 +182,8 @@ type reader struct {
 	queryExisting bool
 	// isInvalid is true where the spec is refused.
 	isInvalid bool
+	// isForbidden is true if the spec names an endpoint that is neither allowed nor that of the last accepted generation.
+	isForbidden bool
 	// hasRecord is true if the ManagedResource has the record.
 	hasRecord bool
 	// results are the responses of the members. Nil: they were not queried.

@@ -687,6 +687,26 @@ var _ = Describe("Observer", func() {
 			Expect(status.MemberID).To(BeEquivalentTo(0x12))
 		})
 
+		DescribeTable("queries no member of the joined cluster at a client URL that the configuration forbids", func(endpoint string, connected ...string) {
+			etcd.Spec.Etcd.BootstrapWithExistingCluster = &druidv1alpha1.BootstrapWithExistingCluster{
+				ClientEndpoints: []string{endpoint},
+				Members:         []druidv1alpha1.BootstrapExistingMember{{Name: "old-1", PeerURLs: []string{"http://old-1.example.com:2380"}}},
+			}
+			annotations, err := state.State{Accepted: &state.Accepted{Generation: 1, Spec: &etcd.Spec}}.Encode()
+			Expect(err).NotTo(HaveOccurred())
+			objects = append(objects, &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Name: "druid-main", Namespace: "demo", Annotations: annotations}})
+			members.AddMember(0x11, "old-1", "old-1.foreign.com:2379")
+			o := newObserver()
+			o.Restrictions.AllowedEndpoints = []string{"*.example.com"}
+			recorder := &connectRecorder{Cluster: members}
+			o.Etcd = recorder
+			o.Observe(ctx, etcd, observer.Request{QueryEtcd: true, QueryExisting: true})
+			Expect(recorder.connected).To(ConsistOf(append(connected, "10.0.0.1:2379", "10.0.0.2:2379", "[fd00::3]:2379")))
+		},
+			Entry("and that it advertises", "http://old.example.com:2379", "old.example.com:2379"),
+			Entry("unless the Etcd had joined at a forbidden endpoint before", "http://old.foreign.com:2379", "old.foreign.com:2379", "old-1.foreign.com:2379"),
+		)
+
 		It("queries each member of the joined cluster at two client URLs, whatever it advertises", func() {
 			etcd.Spec.Etcd.BootstrapWithExistingCluster = &druidv1alpha1.BootstrapWithExistingCluster{
 				ClientEndpoints: []string{"http://old.example.com:2379"},

@@ -106,7 +106,7 @@ func (o *Options) addEtcd(ctx context.Context, mgr manager.Manager) error {
 			NewEtcdVersion:   o.Config.Controllers.Etcd.NewEtcdVersion,
 			RestrictsNewOnly: o.Config.Rendering.NetworkPolicyScope == configv1alpha1.NetworkPolicyScopeNew,
 			LocalStoreRoots:  localStoreRoots(o.Config.LocalStore, shared.Gardener),
-			Restrictions:     restrictions.Restrictions(o.Config.Restrictions),
+			Restrictions:     shared.Restrictions,
 			StoreTimeout:     o.Config.Controllers.Etcd.StoreTimeout.Duration,
 			UpdateStrategy:   o.Config.Controllers.Etcd.DefaultUpdateStrategy,
 
@@ -253,6 +253,8 @@ func (o *Options) sharedObserver(ctx context.Context, mgr manager.Manager) (*obs
 			Etcd:      etcdclient.NewPool(callTimeout, clock.RealClock{}),
 			Sidecars:  sidecar.HTTP{},
 			Copies:    o.Config.Controllers.EtcdCopyBackupsTask.Enabled,
+
+			Restrictions: restrictions.Restrictions(o.Config.Restrictions),
 		}
 		if o.observerErr = shared.Detect(ctx, mgr.GetRESTMapper(), mgr.GetFieldIndexer()); o.observerErr != nil {
 			return

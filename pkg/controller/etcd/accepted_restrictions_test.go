@@ -41,6 +41,7 @@ var _ = Describe("Values that the configuration of the operator does not allow",
 	restricted := func(k *kube.Cluster) *operator {
 		o := startOperator(k, nil)
 		o.reconciler.Config.Restrictions.AllowedAnnotations = []string{}
+		o.observer.Restrictions = o.reconciler.Config.Restrictions
 
 		return o
 	}
