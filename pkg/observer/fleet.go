@@ -83,7 +83,7 @@ func clusterFor(etcd *druidv1alpha1.Etcd, record fleetRecord, zones []string) ro
 		spec = &canonical.Spec
 	}
 	c := rollout.Cluster{
-		Key: client.ObjectKeyFromObject(etcd).String(), Zones: zones, Defaults: rollout.Fingerprint(*spec, *record.accepted), Members: int(etcd.Spec.Replicas),
+		Key: client.ObjectKeyFromObject(etcd).String(), UID: etcd.UID, Zones: zones, Defaults: rollout.Fingerprint(*spec, *record.accepted), Members: int(etcd.Spec.Replicas),
 		Healthy: true, Hibernated: helper.IsHibernated(etcd), Suspended: helper.IsSuspended(etcd),
 	}
 	if record.update != nil && record.update.To == c.Defaults {

@@ -98,14 +98,14 @@ var _ = Describe("The fleet", func() {
 		add("suspended", "", nil, fixture.WithAnnotation(druidv1alpha1.SuspendEtcdSpecReconcileAnnotation, ""))
 		add("new", "", func(s *state.State) { s.Size = 0 })
 		objects = append(objects, fixture.Etcd(fixture.WithNamespace("demo"), fixture.WithName("unrendered")))
-		f := fleet(counting)
+		f, uid := fleet(counting), fixture.Etcd().UID
 		for range 3 {
 			Expect(clusters(f)).To(Equal(map[string]rollout.Cluster{
-				"demo/healthy":    {Key: "demo/healthy", Zones: []string{"zone-a"}, Defaults: v1, Members: 3, Healthy: true, HealthChangedAt: since.Time},
-				"demo/updated":    {Key: "demo/updated", Zones: []string{"zone-b"}, Defaults: v1, Update: update, Members: 1, Healthy: true, HealthChangedAt: since.Time},
-				"demo/other":      {Key: "demo/other", Defaults: v1, Members: 1, HealthChangedAt: since.Time},
-				"demo/hibernated": {Key: "demo/hibernated", Defaults: v1, Hibernated: true},
-				"demo/suspended":  {Key: "demo/suspended", Defaults: v1, Members: 1, Suspended: true},
+				"demo/healthy":    {Key: "demo/healthy", UID: uid, Zones: []string{"zone-a"}, Defaults: v1, Members: 3, Healthy: true, HealthChangedAt: since.Time},
+				"demo/updated":    {Key: "demo/updated", UID: uid, Zones: []string{"zone-b"}, Defaults: v1, Update: update, Members: 1, Healthy: true, HealthChangedAt: since.Time},
+				"demo/other":      {Key: "demo/other", UID: uid, Defaults: v1, Members: 1, HealthChangedAt: since.Time},
+				"demo/hibernated": {Key: "demo/hibernated", UID: uid, Defaults: v1, Hibernated: true},
+				"demo/suspended":  {Key: "demo/suspended", UID: uid, Defaults: v1, Members: 1, Suspended: true},
 			}), "the update of \"other\" does not belong to its defaults")
 		}
 		Expect(lists).To(Equal(1), "the zones are cached")

@@ -6,9 +6,13 @@ package rollout
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
 	"fmt"
 	"slices"
 	"time"
+
+	"k8s.io/apimachinery/pkg/types"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
@@ -18,6 +22,8 @@ import (
 type Cluster struct {
 	// Key is the namespace and the name.
 	Key string
+	// UID decides the order of the Etcds that wait for one change, because the author of an Etcd does not choose it. Empty: the key does.
+	UID types.UID
 	// Zones are the zones of its members, sorted. Nil: not known.
 	Zones []string
 	// Defaults is the fingerprint of the defaults that are rendered.
@@ -36,6 +42,9 @@ type Cluster struct {
 	Hibernated, Suspended bool
 	// Declined is true if it has not used its last grant, for example because its Secrets are missing.
 	Declined bool
+
+	// place is the place among the Etcds that wait for the same change.
+	place uint64
 }
 
 // Reason is why an Etcd does not have the newest defaults, or not successfully.
@@ -114,6 +123,13 @@ func Decide(clusters []Cluster, limits Limits, now time.Time) Decision {
 // change returns the change that a cluster waits for.
 func (c *Cluster) change() state.Change { return state.Change{From: c.Defaults, To: c.Waits} }
 
+// placeIn returns the place among the Etcds that wait for a change. It is another one for each change.
+func placeIn(change state.Change, uid types.UID) uint64 {
+	sum := sha256.Sum256([]byte(change.From + "\n" + change.To + "\n" + string(uid)))
+
+	return binary.BigEndian.Uint64(sum[:])
+}
+
 // usesSlot is true for an update that has not passed. An Etcd that was not healthy before uses a slot only for a limited time: nothing may repair it.
 func (c *Cluster) usesSlot(timeout time.Duration, now time.Time) bool {
 	return c.Update.IsUnfinished() && !c.Hibernated && (!c.Suspended || !c.Healthy) &&
@@ -161,7 +177,10 @@ func newFleet(clusters []Cluster, limits Limits, now time.Time) *fleet {
 	f := &fleet{
 		limits: limits, now: now, all: slices.Clone(clusters), usage: map[scope]*usage{}, changed: map[state.Change]*canaries{}, grants: map[string]state.Rollout{},
 	}
-	slices.SortFunc(f.all, func(a, b Cluster) int { return cmp.Compare(a.Key, b.Key) })
+	for i := range f.all {
+		f.all[i].place = placeIn(f.all[i].change(), f.all[i].UID)
+	}
+	slices.SortFunc(f.all, func(a, b Cluster) int { return cmp.Or(cmp.Compare(a.place, b.place), cmp.Compare(a.Key, b.Key)) })
 	changesFrom := map[string][]state.Change{}
 	for i := range f.all {
 		c := &f.all[i]

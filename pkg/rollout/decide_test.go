@@ -9,10 +9,12 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/types"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/rollout"
@@ -158,6 +160,32 @@ var _ = Describe("Decide", func() {
 		Entry("not before the timeout", limits(1), []rollout.Cluster{updated("a", state.Rollout{Healthy: true, StartedAt: now.Add(-9 * time.Minute)}, unhealthy)}, map[string]rollout.Reason{}),
 		Entry("not while the members of a rolling update become ready in turn", limits(1), []rollout.Cluster{updated("a", state.Rollout{Healthy: true, StartedAt: now.Add(-59 * time.Minute)}, unhealthy, func(c *rollout.Cluster) { c.HealthChangedAt = now.Add(-time.Minute) })}, map[string]rollout.Reason{}),
 	)
+
+	It("uses another canary for each change, whatever the names of the Etcds are", func() {
+		const etcds, changes = 50, 50
+		canaryOf := func(to string, keyOf func(int) string) types.UID {
+			var clusters []rollout.Cluster
+			uids := map[string]types.UID{}
+			for i := range etcds {
+				c := waiting(keyOf(i))
+				c.UID, c.Waits = types.UID(fmt.Sprintf("uid-%d", i)), to
+				uids[c.Key] = c.UID
+				clusters = append(clusters, c)
+			}
+			found := granted(rollout.Decide(clusters, limits(5), now))
+			Expect(found).To(HaveLen(1))
+
+			return uids[strings.TrimSuffix(found[0], "*")]
+		}
+		canaries := map[types.UID]bool{}
+		for i := range changes {
+			to := fmt.Sprintf("v%d", i+2)
+			canary := canaryOf(to, func(i int) string { return fmt.Sprintf("shoot-%02d/main", i) })
+			Expect(canaryOf(to, func(i int) string { return fmt.Sprintf("shoot-%02d/main", etcds-i) })).To(Equal(canary))
+			canaries[canary] = true
+		}
+		Expect(len(canaries)).To(BeNumerically(">", etcds/3))
+	})
 
 	It("takes a time linear in the number of Etcds", func() {
 		var clusters []rollout.Cluster

@@ -13,6 +13,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/rollout"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
@@ -84,7 +85,7 @@ func (s *seed) create() {
 	if s.created%4 == 0 {
 		members, zones = 3, []string{"zone-0", "zone-1", "zone-2"}
 	}
-	s.etcds[key] = &member{pods: s.defaults, readySince: s.now, Cluster: rollout.Cluster{Key: key, Zones: zones, Members: members, Defaults: s.defaults, Healthy: true, HealthChangedAt: s.now}}
+	s.etcds[key] = &member{pods: s.defaults, readySince: s.now, Cluster: rollout.Cluster{Key: key, UID: types.UID("uid of " + key), Zones: zones, Members: members, Defaults: s.defaults, Healthy: true, HealthChangedAt: s.now}}
 }
 
 // upgrade installs an operator with other defaults. Its memory is empty.
