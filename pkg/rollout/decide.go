@@ -10,6 +10,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -20,7 +21,7 @@ import (
 
 // Cluster is what a decision needs of one Etcd that is not being deleted.
 type Cluster struct {
-	// Key is the namespace and the name.
+	// Key is the namespace and the name, separated by a slash.
 	Key string
 	// UID decides the order of the Etcds that wait for one change, because the author of an Etcd does not choose it. Empty: the key does.
 	UID types.UID
@@ -42,6 +43,8 @@ type Cluster struct {
 	Hibernated, Suspended bool
 	// Declined is true if it has not used its last grant, for example because its Secrets are missing.
 	Declined bool
+	// Tried is true if an Etcd in its namespace was granted the change for which it waits as a canary. That Etcd may not exist any more.
+	Tried bool
 
 	// place is the place among the Etcds that wait for the same change.
 	place uint64
@@ -56,7 +59,7 @@ const (
 	WaitingForCanary Reason = druidv1alpha1.ReasonWaitingForCanary
 	// WaitingForSlot is the reason while as many Etcds are updated as the limits allow.
 	WaitingForSlot Reason = druidv1alpha1.ReasonWaitingForSlot
-	// RolloutStopped is the reason after a canary has failed, and while all slots belong to failed updates.
+	// RolloutStopped is the reason after the canaries of a change have failed, and while all slots belong to failed updates.
 	RolloutStopped Reason = druidv1alpha1.ReasonRolloutStopped
 	// UpdateFailed is the reason for an Etcd that was healthy before its update, and is not since.
 	UpdateFailed Reason = druidv1alpha1.ReasonUpdateFailed
@@ -95,7 +98,8 @@ type Progressed struct {
 
 	// Waiting, Updating, Failed and Updated are numbers of Etcds. Updating Etcds have slots, and have not failed. Updated ones have passed.
 	Waiting, Updating, Failed, Updated int
-	// Stopped is true after a canary has failed, and while all slots belong to failed updates.
+	// Stopped is true after canaries in two namespaces have failed, and while all slots belong to failed updates. It is also true after one canary has
+	// failed if no other namespace has an Etcd that can be one.
 	Stopped bool
 }
 
@@ -122,6 +126,14 @@ func Decide(clusters []Cluster, limits Limits, now time.Time) Decision {
 
 // change returns the change that a cluster waits for.
 func (c *Cluster) change() state.Change { return state.Change{From: c.Defaults, To: c.Waits} }
+
+func (c *Cluster) namespace() string { return namespaceOf(c.Key) }
+
+func namespaceOf(key string) string {
+	namespace, _, _ := strings.Cut(key, "/")
+
+	return namespace
+}
 
 // placeIn returns the place among the Etcds that wait for a change. It is another one for each change.
 func placeIn(change state.Change, uid types.UID) uint64 {
@@ -156,9 +168,6 @@ func (c *Cluster) isUnhealthy(timeout time.Duration, now time.Time) bool {
 	return !c.Healthy && !now.Before(c.HealthChangedAt.Add(timeout))
 }
 
-// canaries are the canaries of a change, and the Etcds that wait and can be one, as soon as they are healthy.
-type canaries struct{ passed, running, failed, fit int }
-
 // fleet is a decision in progress.
 type fleet struct {
 	limits Limits
@@ -168,9 +177,7 @@ type fleet struct {
 	all     []Cluster
 	usage   map[scope]*usage
 	changed map[state.Change]*canaries
-	// unhealthy are the slots of Etcds that were not healthy before.
-	unhealthy int
-	grants    map[string]state.Rollout
+	grants  map[string]state.Rollout
 }
 
 func newFleet(clusters []Cluster, limits Limits, now time.Time) *fleet {
@@ -187,7 +194,7 @@ func newFleet(clusters []Cluster, limits Limits, now time.Time) *fleet {
 		if c.Waits != "" && !c.Suspended {
 			f.waiting = append(f.waiting, c)
 			if f.changed[c.change()] == nil {
-				f.changed[c.change()] = &canaries{}
+				f.changed[c.change()] = newCanaries()
 				changesFrom[c.Defaults] = append(changesFrom[c.Defaults], c.change())
 			}
 		}
@@ -215,18 +222,14 @@ func (f *fleet) grant(c *Cluster, isCanary bool) {
 	granted := state.Rollout{Change: c.change(), Canary: isCanary, Healthy: c.Healthy, Zones: c.slotZones()}
 	if c.usesSlot(f.limits.Timeout, f.now) {
 		granted.Healthy = granted.Healthy || c.Update.Healthy // it is not healthy because of an update
-		f.use(c.Update.Change, c.slotZones(), -1, c.hasFailed(f.limits.Timeout, f.now))
-		if !c.Update.Healthy {
-			f.unhealthy--
-		}
+		f.use(c, *c.Update, -1, c.hasFailed(f.limits.Timeout, f.now))
 	}
 	f.grants[c.Key] = granted
-	f.use(granted.Change, granted.Zones, 1, false)
-	if !granted.Healthy {
-		f.unhealthy++
-	}
+	f.use(c, granted, 1, false)
 	if isCanary {
-		f.changed[granted.Change].running++
+		of := f.changed[granted.Change]
+		of.running++
+		of.tried[c.namespace()] = true
 	}
 }
 
@@ -239,21 +242,30 @@ func (f *fleet) grantBroken() {
 	}
 }
 
-// grantCanaries begins changes with healthy Etcds. Multi-member clusters come first.
+// grantCanaries begins changes with healthy Etcds. Those in namespaces without a canary come first, and then multi-member clusters.
 func (f *fleet) grantCanaries() {
 	ordered := slices.Clone(f.waiting)
 	hasFailed := func(c *Cluster) bool { return c.hasFailed(f.limits.Timeout, f.now) }
 	slices.SortStableFunc(ordered, func(a, b *Cluster) int {
 		return cmp.Or(compareBools(a.Declined, b.Declined), compareBools(hasFailed(a), hasFailed(b)), compareBools(a.Members < 2, b.Members < 2))
 	})
-	for _, c := range ordered {
-		of := f.changed[c.change()]
-		if !c.Healthy || c.Hibernated || f.isGranted(c) || of.failed > 0 || of.passed+of.running >= f.limits.Canaries {
-			continue
+	for _, again := range []bool{false, true} {
+		for _, c := range ordered {
+			if f.changed[c.change()].tried[c.namespace()] == again {
+				f.grantCanary(c)
+			}
 		}
-		if _, blocked := f.blocking(c); !blocked {
-			f.grant(c, true)
-		}
+	}
+}
+
+// grantCanary begins a change with an Etcd if the change needs another canary.
+func (f *fleet) grantCanary(c *Cluster) {
+	of := f.changed[c.change()]
+	if !c.Healthy || c.Hibernated || f.isGranted(c) || of.failed.countFor(c.namespace()) > 0 || of.passed+of.running >= f.limits.Canaries {
+		return
+	}
+	if _, blocked := f.blocking(c); !blocked {
+		f.grant(c, true)
 	}
 }
 
@@ -261,9 +273,9 @@ func (f *fleet) grantCanaries() {
 // those that nothing repairs do not delay the others.
 func (f *fleet) grantUnhealthy() {
 	for _, c := range f.waiting {
-		of := f.changed[c.change()]
-		isAlone := of.fit == 0 && of.running == 0 && of.failed == 0
-		if !c.isUnhealthy(f.limits.Timeout, f.now) || c.Hibernated || f.isGranted(c) || !f.isProven(c.change()) && !isAlone || f.unhealthy >= max(1, f.limitOf(scope{kind: "total"})/2) {
+		of, unhealthy := f.changed[c.change()], scope{kind: "unhealthy"}
+		isAlone := !of.isOpen() && of.failed.countFor(c.namespace()) == 0
+		if !c.isUnhealthy(f.limits.Timeout, f.now) || c.Hibernated || f.isGranted(c) || !f.isProven(c.change()) && !isAlone || f.in(unhealthy).usedFor(c.namespace()) >= f.limitOf(unhealthy) {
 			continue
 		}
 		if _, blocked := f.blocking(c); !blocked {

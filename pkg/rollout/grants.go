@@ -41,6 +41,8 @@ const (
 type Grants struct {
 	granted  map[string]*grant
 	declined map[string]time.Time
+	// tried are the namespaces with a canary of each change for which Etcds wait. Its record may not exist any more, because the Etcd was deleted.
+	tried map[state.Change]map[string]bool
 }
 
 type grant struct {
@@ -56,11 +58,18 @@ type grant struct {
 // Add adds the grants of a decision.
 func (g *Grants) Add(decided map[string]state.Rollout, now time.Time) {
 	if g.granted == nil {
-		g.granted, g.declined = map[string]*grant{}, map[string]time.Time{}
+		g.granted, g.declined, g.tried = map[string]*grant{}, map[string]time.Time{}, map[state.Change]map[string]bool{}
 	}
 	for key, rollout := range decided {
 		rollout.StartedAt = now
 		g.granted[key] = &grant{Rollout: rollout, at: now}
+		if !rollout.Canary {
+			continue
+		}
+		if g.tried[rollout.Change] == nil {
+			g.tried[rollout.Change] = map[string]bool{}
+		}
+		g.tried[rollout.Change][namespaceOf(key)] = true
 	}
 }
 
@@ -96,10 +105,11 @@ func (g *Grants) End(key string, outcome Outcome, now time.Time) {
 
 // Merge returns the clusters with the grants that their records do not show yet, and drops the others.
 func (g *Grants) Merge(clusters []Cluster, now time.Time) []Cluster {
-	merged, known := slices.Clone(clusters), map[string]bool{}
+	merged, known, waited := slices.Clone(clusters), map[string]bool{}, map[state.Change]bool{}
 	for i := range merged {
 		c := &merged[i]
-		known[c.Key] = true
+		known[c.Key], waited[c.change()] = true, true
+		c.Tried = g.tried[c.change()][c.namespace()]
 		switch found := g.granted[c.Key]; {
 		case found == nil:
 		case found.isRecorded(*c):
@@ -114,6 +124,7 @@ func (g *Grants) Merge(clusters []Cluster, now time.Time) []Cluster {
 		c.Declined = declined && now.Before(at.Add(declinedFor))
 	}
 	maps.DeleteFunc(g.granted, func(key string, found *grant) bool { return !known[key] && !found.inUse })
+	maps.DeleteFunc(g.tried, func(change state.Change, _ map[string]bool) bool { return !waited[change] })
 	maps.DeleteFunc(g.declined, func(key string, at time.Time) bool { return !known[key] || !now.Before(at.Add(declinedFor)) })
 
 	return merged

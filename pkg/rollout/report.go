@@ -30,13 +30,13 @@ func (f *fleet) delays() map[string]Delay {
 
 func (f *fleet) reasonFor(c *Cluster) Reason {
 	if !f.isProven(c.change()) {
-		if f.changed[c.change()].failed > 0 {
+		if f.changed[c.change()].isStopped() {
 			return RolloutStopped
 		}
 
 		return WaitingForCanary
 	}
-	if s, blocked := f.blocking(c); blocked && f.in(s).failed >= f.in(s).used {
+	if s, blocked := f.blocking(c); blocked && f.in(s).failed.total >= f.in(s).used {
 		return RolloutStopped
 	}
 
@@ -88,5 +88,5 @@ func (f *fleet) addUpdate(to *Progressed, c *Cluster) {
 		return
 	}
 	to.Failed++
-	to.Stopped = to.Stopped || c.Update.Canary && !f.isProven(c.Update.Change)
+	to.Stopped = to.Stopped || c.Update.Canary && !f.isProven(c.Update.Change) && f.changed[c.Update.Change].isStopped()
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
-// scope is a set of Etcds with a limit: all, those in a zone, or those with a change.
+// scope is a set of Etcds with a limit: all, those in a zone, those with a change, or those that were not healthy before.
 type scope struct {
 	zone   string
 	change state.Change
@@ -18,25 +18,31 @@ type scope struct {
 }
 
 // usage are the slots of a scope.
-type usage struct{ etcds, used, failed int }
+type usage struct {
+	etcds, used int
+	// failed are the slots of updates that have failed.
+	failed tally
+}
+
+// usedFor are the slots in use for an Etcd in a namespace.
+func (u *usage) usedFor(namespace string) int {
+	return u.used - u.failed.total + u.failed.countFor(namespace)
+}
 
 // count counts a cluster and its update.
 func (f *fleet) count(c *Cluster, changesFrom map[string][]state.Change) {
 	if !c.Hibernated {
 		f.countEtcd(c, changesFrom[c.Defaults])
 	}
-	if c.Waits != "" && !c.isUnhealthy(f.limits.Timeout, f.now) && !c.Hibernated && !c.Suspended {
-		f.changed[c.change()].fit++
+	if c.Waits != "" && !c.Suspended {
+		f.changed[c.change()].countWaiting(c, !c.isUnhealthy(f.limits.Timeout, f.now) && !c.Hibernated)
 	}
 	if c.Update == nil {
 		return
 	}
 	uses, failed := c.usesSlot(f.limits.Timeout, f.now), c.hasFailed(f.limits.Timeout, f.now)
 	if uses {
-		f.use(c.Update.Change, c.slotZones(), 1, failed)
-	}
-	if uses && !c.Update.Healthy {
-		f.unhealthy++
+		f.use(c, *c.Update, 1, failed)
 	}
 	if c.Update.Canary {
 		f.countCanary(c, uses, failed)
@@ -60,16 +66,18 @@ func (f *fleet) countEtcd(c *Cluster, changes []state.Change) {
 func (f *fleet) countCanary(c *Cluster, uses, failed bool) {
 	counted := f.changed[c.Update.Change]
 	if counted == nil {
-		counted = &canaries{}
+		counted = newCanaries()
 		f.changed[c.Update.Change] = counted
 	}
+	counted.tried[c.namespace()] = true
 	switch {
 	case c.Update.HasPassed():
 		counted.passed++
 	case failed:
-		counted.failed++
+		counted.failed.add(c.namespace(), 1)
 	case uses:
 		counted.running++
+		counted.open.add(c.namespace(), 1)
 	}
 }
 
@@ -106,11 +114,16 @@ func (f *fleet) in(s scope) *usage {
 	return f.usage[s]
 }
 
-func (f *fleet) use(change state.Change, zones []string, slots int, failed bool) {
-	for _, s := range scopesOf(change, zones) {
+// use adds the slots of an update of a cluster. A negative number removes what the same update has added.
+func (f *fleet) use(c *Cluster, update state.Rollout, slots int, failed bool) {
+	scopes := scopesOf(update.Change, c.slotZones())
+	if !update.Healthy {
+		scopes = append(scopes, scope{kind: "unhealthy"})
+	}
+	for _, s := range scopes {
 		f.in(s).used += slots
 		if failed {
-			f.in(s).failed += slots
+			f.in(s).failed.add(c.namespace(), slots)
 		}
 	}
 }
@@ -118,6 +131,8 @@ func (f *fleet) use(change state.Change, zones []string, slots int, failed bool)
 func (f *fleet) limitOf(s scope) int {
 	limit := f.limits.Total
 	switch s.kind {
+	case "unhealthy":
+		return max(1, f.limitOf(scope{kind: "total"})/2)
 	case "zone":
 		limit = f.limits.PerZone
 	case "change":
@@ -131,7 +146,7 @@ func (f *fleet) limitOf(s scope) int {
 func (f *fleet) blocking(c *Cluster) (scope, bool) {
 	hasSlot := c.usesSlot(f.limits.Timeout, f.now)
 	for _, s := range scopesOf(c.change(), c.slotZones()) {
-		if (!hasSlot || s.kind == "change") && f.in(s).used >= f.limitOf(s) {
+		if (!hasSlot || s.kind == "change") && f.in(s).usedFor(c.namespace()) >= f.limitOf(s) {
 			return s, true
 		}
 	}

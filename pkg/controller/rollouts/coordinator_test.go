@@ -119,6 +119,24 @@ var _ = Describe("The coordinator", func() {
 		Expect(c.End(key("c"), rollouts.Report{Outcome: rollout.Declined, Waits: &change})).To(HaveValue(HaveField("Reason", rollout.WaitingForSlot)))
 	})
 
+	It("begins one more canary in another namespace after one has failed, and reports both", func() {
+		found.clusters[2].Key = "other/c"
+		reportWaiting("a", "b")
+		other := client.ObjectKey{Namespace: "other", Name: "c"}
+		Expect(c.End(other, rollouts.Report{Outcome: rollout.Declined, Waits: &change})).NotTo(BeNil())
+		decide()
+		granted := c.Begin(key("a"))
+		c.End(key("a"), rollouts.Report{Outcome: rollout.Written, Updating: true})
+		granted.StartedAt = clock.Now()
+		found.clusters[0].Defaults, found.clusters[0].Update, found.clusters[0].Healthy = "v2", granted, false
+		clock.Step(11 * time.Minute)
+		Expect(decide()).To(Equal([]string{"demo/a", "other/c"}))
+		Expect(c.End(key("a"), rollouts.Report{Outcome: rollout.Declined, Updating: true})).To(HaveValue(HaveField("Reason", rollout.UpdateFailed)))
+		Expect(c.End(key("b"), rollouts.Report{Outcome: rollout.Declined, Waits: &change})).To(HaveValue(HaveField("Reason", rollout.WaitingForCanary)))
+		Expect(c.Begin(other)).To(HaveValue(HaveField("Canary", true)))
+		Expect(measured()).To(Equal(map[string]float64{"failed": 1, "updated": 0, "updating": 1, "waiting": 1, "stopped": 0}))
+	})
+
 	It("gives the slot to another Etcd if the reconciliation does not use it, or if the Etcd is deleted", func() {
 		reportWaiting("a", "b")
 		decide()

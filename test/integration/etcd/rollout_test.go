@@ -5,6 +5,7 @@
 package etcd_test
 
 import (
+	"slices"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -17,7 +18,7 @@ import (
 )
 
 var _ = Describe("Newer default images", func() {
-	It("should wait for a canary, and should not delay a spec", func(ctx SpecContext) {
+	It("should wait for a canary or for one more, and should not delay a spec", func(ctx SpecContext) {
 		const earlier, newer = "registry.example.com/etcd-wrapper:v8", "registry.example.com/etcd-wrapper:v9"
 		// report writes the conditions of the controller care, which this suite does not run.
 		report := func(s *testEtcd, status druidv1alpha1.ConditionStatus) {
@@ -39,7 +40,7 @@ var _ = Describe("Newer default images", func() {
 		}
 		stopOperator()
 		stopOperator = startOperator("v8", false)
-		etcds := []*testEtcd{create(ctx), create(ctx)}
+		etcds := []*testEtcd{create(ctx), create(ctx), create(ctx)} // each one in its own namespace
 		for _, s := range etcds {
 			s.awaitReady(ctx)
 			report(s, druidv1alpha1.ConditionTrue)
@@ -55,19 +56,34 @@ var _ = Describe("Newer default images", func() {
 			DeferCleanup(func() { statefulSets.SetReadinessBlocked(s.namespace, false) })
 			s.update(ctx, setOperation("gardener.cloud/operation"))
 		}
-		var canary, other *testEtcd
+		// next waits for the next canary, and removes it from the Etcds that wait.
+		waiting := slices.Clone(etcds)
+		next := func() *testEtcd {
+			GinkgoHelper()
+			var canary *testEtcd
+			Eventually(func(g Gomega) {
+				i := slices.IndexFunc(waiting, func(s *testEtcd) bool { return image(s.statefulSet(ctx, g)) == newer })
+				g.Expect(i).NotTo(Equal(-1))
+				canary = waiting[i]
+			}).Should(Succeed())
+			waiting = slices.DeleteFunc(waiting, func(s *testEtcd) bool { return s == canary })
+
+			return canary
+		}
+		first := next()
+
+		By("continuing with one more canary after the first one has failed")
+		report(first, druidv1alpha1.ConditionFalse)
+		second := next()
+		other := waiting[0]
 		Eventually(func(g Gomega) {
-			canary, other = etcds[0], etcds[1]
-			if image(other.statefulSet(ctx, g)) == newer {
-				canary, other = other, canary
-			}
-			g.Expect(image(canary.statefulSet(ctx, g))).To(Equal(newer))
+			g.Expect(first.read(ctx, g).Status.Conditions).To(haveCondition("DefaultsUpdated", "False", "UpdateFailed"))
 		}).Should(Succeed())
 
-		By("stopping after the canary has failed")
-		report(canary, druidv1alpha1.ConditionFalse)
+		By("stopping after both have failed")
+		report(second, druidv1alpha1.ConditionFalse)
 		Eventually(func(g Gomega) {
-			g.Expect(canary.read(ctx, g).Status.Conditions).To(haveCondition("DefaultsUpdated", "False", "UpdateFailed"))
+			g.Expect(second.read(ctx, g).Status.Conditions).To(haveCondition("DefaultsUpdated", "False", "UpdateFailed"))
 			g.Expect(other.read(ctx, g).Status.Conditions).To(haveCondition("DefaultsUpdated", "False", "RolloutStopped", "etcd-wrapper:v8", "etcd-wrapper:v9"))
 		}).Should(Succeed())
 		Expect(image(other.statefulSet(ctx, Default))).To(Equal(earlier))
@@ -85,10 +101,12 @@ var _ = Describe("Newer default images", func() {
 		Expect(image(other.statefulSet(ctx, Default))).To(Equal(earlier))
 		Expect(fixture.Record(other.managedResource(ctx, Default)).Accepted.Delayed).To(BeTrue())
 
-		By("continuing after the canary has passed")
-		statefulSets.SetReadinessBlocked(canary.namespace, false)
-		report(canary, druidv1alpha1.ConditionTrue)
-		canary.awaitReady(ctx)
+		By("continuing after the canaries have passed")
+		for _, canary := range []*testEtcd{first, second} {
+			statefulSets.SetReadinessBlocked(canary.namespace, false)
+			report(canary, druidv1alpha1.ConditionTrue)
+			canary.awaitReady(ctx)
+		}
 		Eventually(func(g Gomega) {
 			g.Expect(image(other.statefulSet(ctx, g))).To(Equal(newer))
 			for _, s := range etcds {
