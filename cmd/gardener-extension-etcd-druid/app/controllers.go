@@ -171,7 +171,7 @@ func (o *Options) addCompaction(ctx context.Context, mgr manager.Manager) error 
 		Observer: shared,
 		Versions: o.versions,
 	}
-	options.Config.LocalStoreRoots = localStoreRoots(o.Config.LocalStore, shared.Gardener)
+	options.Config.LocalStoreRoots, options.Config.Restrictions = localStoreRoots(o.Config.LocalStore, shared.Gardener), shared.Restrictions
 	o.compaction.Completed().Apply(&options.Controller)
 	return compaction.AddToManager(ctx, mgr, options)
 }
@@ -190,6 +190,7 @@ func (o *Options) addOpsTask(ctx context.Context, mgr manager.Manager) error {
 		Drills: opstask.Drills{
 			EtcdHelper:      etcdHelper(ctx, mgr.GetAPIReader(), mgr.GetLogger(), o.Config.EtcdHelper),
 			LocalStoreRoots: localStoreRoots(o.Config.LocalStore, shared.Gardener),
+			Restrictions:    shared.Restrictions,
 		},
 	}
 	o.opsTask.Completed().Apply(&options.Controller)

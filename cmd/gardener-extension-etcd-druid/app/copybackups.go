@@ -38,5 +38,6 @@ func (o *Options) addCopyBackups(ctx context.Context, mgr manager.Manager) error
 		Stores:     o.sharedStores(),
 
 		LocalStoreRoots: localStoreRoots(o.Config.LocalStore, shared.Gardener),
+		Restrictions:    shared.Restrictions,
 	})
 }

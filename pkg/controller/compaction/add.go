@@ -31,6 +31,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/calls"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/queue"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/storejob"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/restrictions"
 )
 
 // ControllerName is the name of the controller in logs, metrics and events.
@@ -49,6 +50,8 @@ type Config struct {
 	MetricsScrapeWait time.Duration
 	// LocalStoreRoots are the directories of nodes that stores with the provider Local may use. Empty: none.
 	LocalStoreRoots backupstore.LocalRoots
+	// Restrictions are the values that authors may select. Zero: all.
+	Restrictions restrictions.Restrictions
 }
 
 // ConfigFor returns the Config of a completed configuration.

@@ -31,7 +31,7 @@ const snapshotTTL int32 = 3600
 // runJob creates the Job. It first deletes an existing Job in the background, because the new one has all data that the next
 // decision needs.
 func (r *Reconciler) runJob(ctx context.Context, etcd *druidv1alpha1.Etcd, obs observation, decision compaction.Decision) (reconcile.Result, error) {
-	values, waitsFor, err := storejob.Values(ctx, r.Observer, r.Config.LocalStoreRoots, etcd)
+	values, waitsFor, err := storejob.Values(ctx, r.Observer, r.Config.LocalStoreRoots, r.Config.Restrictions, etcd)
 	if err != nil {
 		return reconcile.Result{}, err
 	}

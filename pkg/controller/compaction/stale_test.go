@@ -27,6 +27,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/compaction"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/restrictions"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
@@ -40,6 +41,17 @@ func (v versioned) Observe(context.Context, *druidv1alpha1.Etcd, observer.Reques
 		State: state.State{EtcdVersion: "3.5", Accepted: &state.Accepted{Generation: 1, Defaults: state.Defaults{ImageSets: sets}}},
 		Pods:  []etcdcluster.Pod{{Name: "main-0", Containers: []etcdcluster.Container{{Name: "backup-restore", Image: v.sidecar}}}},
 	}
+}
+
+// acceptedClass observes an Etcd whose last accepted generation has the PriorityClass.
+type acceptedClass struct {
+	rolledOut
+
+	name string
+}
+
+func (a acceptedClass) Observe(context.Context, *druidv1alpha1.Etcd, observer.Request) etcdcluster.Observation {
+	return etcdcluster.Observation{State: state.State{Accepted: &state.Accepted{Generation: 1, Spec: &druidv1alpha1.EtcdSpec{PriorityClassName: &a.name}}}}
 }
 
 func (versioned) HostPath(context.Context, string, backupstore.Store) (string, error) { return "", nil }
@@ -103,6 +115,34 @@ var _ = Describe("A compaction controller whose cache shows an old record", func
 		Entry("the recorded one", "b5", 1),
 		Entry("another one", "b4", 0),
 		Entry("that of an image which the operator does not know", "other", 1),
+	)
+
+	DescribeTable("starts a Job only with values that the configuration allows, or with which the Etcd runs", func(ctx SpecContext, accepted string, allowed []string, jobs int) {
+		etcd := storedEtcd()
+		etcd.Spec.PriorityClassName = new("high")
+		c := fake.NewClientBuilder().WithScheme(app.NewScheme()).WithStatusSubresource(&druidv1alpha1.Etcd{}).WithObjects(
+			etcd, leaseOf("main-full-snap", 1000), leaseOf("main-delta-snap", 5000), record(current),
+		).Build()
+		recorder := events.NewFakeRecorder(1000)
+		r := &compaction.Reconciler{
+			Client: c, Reader: c, Observer: acceptedClass{name: accepted}, Clock: testclock.NewFakePassiveClock(now), Recorder: recorder,
+			Config: compaction.Config{
+				EventsThreshold: 1000, FullSnapshotThreshold: 100_000, Deadline: time.Hour, Restrictions: restrictions.Restrictions{AllowedPriorityClasses: allowed},
+			},
+		}
+		_, err := r.Reconcile(ctx, reconcile.Request{NamespacedName: client.ObjectKey{Namespace: "demo", Name: "main"}})
+		Expect(err).NotTo(HaveOccurred())
+		list := &batchv1.JobList{}
+		Expect(c.List(ctx, list)).To(Succeed())
+		Expect(list.Items).To(HaveLen(jobs))
+		if jobs == 0 {
+			Expect(recorder.Events).To(Receive(ContainSubstring("CompactionPending Waiting before compacting snapshots for a spec that the operator may use: spec.priorityClassName: Forbidden: restrictions.allowedPriorityClasses")))
+		}
+	},
+		Entry("without restrictions", "low", nil, 1),
+		Entry("an allowed PriorityClass", "low", []string{"high"}, 1),
+		Entry("a PriorityClass that is not allowed", "low", []string{"low"}, 0),
+		Entry("the PriorityClass of the last accepted generation", "high", []string{}, 1),
 	)
 })
 

@@ -25,6 +25,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/calls"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/queue"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/restrictions"
 )
 
 // ControllerName is the name of the controller in logs, metrics and events.
@@ -38,6 +39,8 @@ type AddOptions struct {
 	Images Images
 	// LocalStoreRoots are the directories of nodes that stores with the provider Local may use. Empty: none.
 	LocalStoreRoots backupstore.LocalRoots
+	// Restrictions are the values that authors may select. Zero: all.
+	Restrictions restrictions.Restrictions
 	// Observer reads the backup configuration of Gardener.
 	Observer Observer
 	// Stores prevent that an Etcd begins to use the target of a copy at the same time. Nil: nothing prevents it.
@@ -57,6 +60,7 @@ func AddToManager(_ context.Context, mgr manager.Manager, o AddOptions) error {
 		Stores:   o.Stores,
 
 		LocalStoreRoots: o.LocalStoreRoots,
+		Restrictions:    o.Restrictions,
 
 		Clock:    o.Clock,
 		Recorder: mgr.GetEventRecorder(ControllerName),

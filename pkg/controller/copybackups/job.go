@@ -81,7 +81,7 @@ func foreignJobError(job *batchv1.Job) error {
 
 // create resolves the stores and creates the Job. It ends within startTimeout after the target is reserved.
 func (r *Reconciler) create(ctx context.Context, task *druidv1alpha1.EtcdCopyBackupsTask) (*batchv1.Job, error) {
-	if errs := validation.ValidateCopyBackupsTask(task); len(errs) > 0 {
+	if errs := append(validation.ValidateCopyBackupsTask(task), r.Restrictions.ValidateCopyBackupsTask(task)...); len(errs) > 0 {
 		return nil, terminal("%s", errs.ToAggregate())
 	}
 	values, err := r.values(ctx, task)

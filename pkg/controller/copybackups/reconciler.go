@@ -26,6 +26,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/component/copybackups"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/calls"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/restrictions"
 )
 
 const (
@@ -63,6 +64,8 @@ type Reconciler struct {
 	Images Images
 	// LocalStoreRoots are the directories of nodes that stores with the provider Local may use. Empty: none.
 	LocalStoreRoots backupstore.LocalRoots
+	// Restrictions are the values that authors may select. Zero: all.
+	Restrictions restrictions.Restrictions
 	// Stores prevent that an Etcd begins to use the target at the same time. Nil: nothing prevents it.
 	Stores *calls.StoreReservations
 	// Clock returns the time for conditions.

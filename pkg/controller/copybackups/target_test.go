@@ -122,4 +122,16 @@ var _ = Describe("A copy that begins", func() {
 		)))
 		Expect(c.Get(ctx, client.ObjectKey{Namespace: "demo", Name: long.Name + "-worker"}, &batchv1.Job{})).To(Satisfy(apierrors.IsNotFound))
 	})
+
+	It("is rejected with labels that the configuration does not allow", func(ctx SpecContext) {
+		r.Restrictions.AllowedLabels = []string{"networking.gardener.cloud/*"}
+		task := &druidv1alpha1.EtcdCopyBackupsTask{}
+		Expect(c.Get(ctx, key, task)).To(Succeed())
+		task.Spec.PodLabels = map[string]string{"networking.gardener.cloud/to-dns": "allowed", "azure.workload.identity/use": "true"}
+		Expect(c.Update(ctx, task)).To(Succeed())
+		Expect(reconcileTask(ctx).Status.Conditions).To(ContainElement(And(
+			HaveField("Status", BeEquivalentTo("False")), HaveField("Message", ContainSubstring(`spec.podLabels: Forbidden: restrictions.allowedLabels of the operator's configuration does not allow "azure.workload.identity/use"`)),
+		)))
+		Expect(c.Get(ctx, client.ObjectKey{Namespace: "demo", Name: "copy-worker"}, &batchv1.Job{})).To(Satisfy(apierrors.IsNotFound))
+	})
 })

@@ -10,10 +10,12 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/restrictions"
 	"github.com/gardener/gardener-extension-etcd-druid/test/kube"
 )
 
@@ -81,5 +83,28 @@ var _ = Describe("Values that the configuration of the operator does not allow",
 		o.run()
 		Expect(reconciled(k)).To(And(HavePrefix("False InvalidSpec"), ContainSubstring("restrictions.allowedAnnotations")))
 		Expect(k.PodsCreated).To(BeZero())
+	})
+
+	It("do not reach the Job that inspects a volume before the deletion of a hibernated Etcd", func() {
+		k := reconciledCluster(1, plaintext, withStore, deletingAll, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.PriorityClassName = new("allowed") })
+		update(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 0 })(k)
+		startOperator(k, nil).run()
+		var selected []string
+		o := startOperator(k, func(kube.Write) {
+			jobs := &batchv1.JobList{}
+			must(k.Client(nil).List(context.Background(), jobs))
+			for _, job := range jobs.Items {
+				selected = append(selected, job.Spec.Template.Spec.PriorityClassName+job.Spec.Template.Annotations[role])
+			}
+		})
+		o.reconciler.Config.Restrictions = restrictions.Restrictions{AllowedPriorityClasses: []string{"allowed"}, AllowedAnnotations: []string{}}
+		update(func(etcd *druidv1alpha1.Etcd) {
+			withRole(etcd)
+			etcd.Spec.PriorityClassName = new("system-node-critical")
+		})(k)
+		deleteEtcd(k)
+		o.run()
+		Expect(k.EtcdObject()).To(BeNil())
+		Expect(selected).To(And(Not(BeEmpty()), HaveEach("allowed")))
 	})
 })

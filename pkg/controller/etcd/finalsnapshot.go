@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
@@ -261,7 +262,10 @@ func (r *Reconciler) doForDeletion(ctx context.Context, etcd, canonical *druidv1
 	} else {
 		decision.WaitsFor = fmt.Sprintf("Job %s to be gone", plan.MetaOf(decision.Step).Object)
 	}
-	run := &engine.Run{Target: &target.Target{Stored: etcd, Etcd: canonical}, Observation: *o, Observed: true}
+	// The operator may not have accepted the newest generation, and its configuration may forbid what the Job would copy.
+	accepted, permitted := ptr.Deref(o.State.AcceptedSpec(), druidv1alpha1.EtcdSpec{}), canonical.DeepCopy()
+	permitted.Spec.PriorityClassName, permitted.Spec.Annotations = accepted.PriorityClassName, accepted.Annotations
+	run := &engine.Run{Target: &target.Target{Stored: etcd, Etcd: permitted}, Observation: *o, Observed: true}
 	if err := (&execution{Reconciler: r}).Do(ctx, run, decision.Step, decision.Reason); err != nil {
 		return decision, plan.Failed(druidv1alpha1.ErrorCodeStep, fmt.Errorf("%w; the annotation %s continues without this step", err, druidv1alpha1.SkipFinalSnapshotAnnotation))
 	}

@@ -31,6 +31,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/opstask"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/restrictions"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/sidecar"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/target"
@@ -45,6 +46,8 @@ type Drills struct {
 	EtcdHelper target.EtcdHelper
 	// LocalStoreRoots are the directories of nodes that stores with the provider Local may use. Empty: none.
 	LocalStoreRoots backupstore.LocalRoots
+	// Restrictions are the values that authors may select. Zero: all.
+	Restrictions restrictions.Restrictions
 }
 
 // readDrill reads the state of the Job of a restore drill. The controller of restore drills records its result, and writes that on the Job.
@@ -182,7 +185,7 @@ func (r *Reconciler) drillValues(ctx context.Context, etcd *druidv1alpha1.Etcd) 
 		return componentcompaction.Values{}, errors.New("etcdHelper.image is not set in the configuration of the operator, and the operator could not read the image of its own pod: " +
 			"set the field to the image of the operator, which contains etcd-helper")
 	}
-	values, waitsFor, err := storejob.Values(ctx, r.Observer, r.Drills.LocalStoreRoots, etcd)
+	values, waitsFor, err := storejob.Values(ctx, r.Observer, r.Drills.LocalStoreRoots, r.Drills.Restrictions, etcd)
 	if err != nil {
 		return values, err
 	}

@@ -17,6 +17,7 @@ import (
 	componentcompaction "github.com/gardener/gardener-extension-etcd-druid/pkg/component/compaction"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/restrictions"
 )
 
 // Observer reads the state of one Etcd.
@@ -29,12 +30,15 @@ type Observer interface {
 }
 
 // Values returns the values of a Job's manifest without its limits. They match the values from which the members' pods were rendered. If
-// waitsFor is not empty, it names what is missing.
-func Values(ctx context.Context, reader Observer, roots backupstore.LocalRoots, etcd *druidv1alpha1.Etcd) (values componentcompaction.Values, waitsFor string, err error) {
+// waitsFor is not empty, it names what is missing. roots and allowed are what the operator's configuration allows.
+func Values(ctx context.Context, reader Observer, roots backupstore.LocalRoots, allowed restrictions.Restrictions, etcd *druidv1alpha1.Etcd) (values componentcompaction.Values, waitsFor string, err error) {
 	observation := reader.Observe(ctx, etcd, observer.Request{Gardener: true})
 	accepted, pinned := observation.State.Accepted, observation.State.Store
 	if accepted == nil {
 		return values, "the Etcd to be rolled out", nil
+	}
+	if errs := allowed.ValidateEtcd(etcd, accepted.Spec); len(errs) > 0 { // the generation may not be accepted
+		return values, "a spec that the operator may use: " + errs.ToAggregate().Error(), nil
 	}
 	if message := observation.State.StoreError; message != "" {
 		return values, "", errors.New(message)
